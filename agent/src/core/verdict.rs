@@ -1,0 +1,151 @@
+//! The result of a drain: why it ended, on what evidence, and what could not be seen. These names are public: other
+//! people's tools read them.
+
+use serde::{Deserialize, Serialize};
+
+use super::listener::{Family, Port};
+
+/// Why the hook was let go. Stronger claims need stronger evidence; see each one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// No counting attempt for the quiet period on any watched listener and family, seen by a sensor that is known to
+    /// see everything. Says nothing about routing.
+    Quiet,
+    /// Quiet as far as could be seen, but something was not observed: each such thing is in `notObserved`.
+    Unverified,
+    /// `maxWait` passed first. What was still missing is in `holding`.
+    Bound,
+}
+
+/// What a drain can be held by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Condition {
+    /// E1: `minWait` has not passed since the hook's call.
+    Floor,
+    /// E2: a counting attempt within `quietPeriod`.
+    Quiet,
+    /// E2a: a SYN was dropped unanswered within `retryWait`; its client will try again, here.
+    Retry,
+    /// E3: a connection waits in an accept queue, or a handshake is under way.
+    Handshakes,
+    /// E4: more established connections than `exitAtConnections`.
+    Connections,
+}
+
+/// A drain's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// Why it ended.
+    pub reason: Reason,
+    /// Wall-clock time of the hook's call, RFC 3339 in UTC. For people: nothing is decided by it.
+    pub started_at: String,
+    /// From the hook's call to the end, on the monotonic clock.
+    pub duration_ms: u64,
+    /// For how long each condition held the end.
+    pub held_by: HeldBy,
+    /// What still held when the bound was reached; empty for any other reason.
+    #[serde(default)]
+    pub holding: Vec<Condition>,
+    /// Every watched listener.
+    pub listeners: Vec<Listener>,
+    /// Bounds on somebody's lag that the reason rests on.
+    pub assumes: Vec<String>,
+    /// What could lead to the pod and was not seen.
+    pub not_observed: Vec<NotObserved>,
+    /// Where the counts come from.
+    pub sensor: Sensor,
+}
+
+/// For how long each condition was unmet, from the hook's call to the last time it was seen so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HeldBy {
+    /// E1.
+    pub floor_ms: u64,
+    /// E2.
+    pub quiet_ms: u64,
+    /// E2a.
+    pub retry_ms: u64,
+    /// E3.
+    pub handshakes_ms: u64,
+    /// E4.
+    pub connections_ms: u64,
+}
+
+/// One watched port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listener {
+    /// The port.
+    pub port: Port,
+    /// Always `TCP` in this version.
+    pub protocol: Protocol,
+    /// When its last socket was seen closed, counted from the hook's call; `null` while one is open.
+    pub closed_at_ms: Option<u64>,
+    /// What reached it, per family that the pod has an address in.
+    pub families: Vec<FamilyCounts>,
+}
+
+/// The transport protocol of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// TCP.
+    #[serde(rename = "TCP")]
+    Tcp,
+}
+
+/// Attempts that reached one listener over one family: since the hook's call in a verdict, since the port is watched
+/// in the status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FamilyCounts {
+    /// The family.
+    pub family: Family,
+    /// SYNs to the port.
+    pub new: u64,
+    /// Packets that may have been such a SYN and could not be parsed that far.
+    pub opaque: u64,
+    /// How long ago the last counting attempt came; `null` if none ever did.
+    pub last_attempt_ago_ms: Option<u64>,
+    /// Whether that is at least the quiet period.
+    pub quiet: bool,
+}
+
+/// Something that could lead a connection to the pod and was not observed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotObserved {
+    /// The kind of thing: `sensor`, `routing`, `interface`.
+    pub what: String,
+    /// Which one, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its family, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// Why, in words for the operator.
+    pub why: String,
+}
+
+/// Where the counts come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sensor {
+    /// How SYNs are seen.
+    pub strategy: Strategy,
+    /// Whether it was known to see everything, from the hook's call on.
+    pub healthy: bool,
+}
+
+/// How SYNs are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// An eBPF program at TCX ingress of every interface: every SYN, exactly.
+    Tcx,
+    /// The namespace's TCP counters and the socket table: coarse, never enough for `quiet`.
+    Counters,
+}

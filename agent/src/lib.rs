@@ -1,0 +1,7 @@
+//! lastsyn holds a Kubernetes preStop hook exactly until the last new connection has arrived.
+//!
+//! The way of the data is one direction: the kernel's evidence becomes events of the [`core`], which is pure and
+//! decides; what it decides is carried out around it.
+
+pub mod core;
+pub mod server;

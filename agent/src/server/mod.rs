@@ -1,0 +1,3 @@
+//! What the agent answers over HTTP.
+
+pub mod status;

@@ -1,0 +1,81 @@
+//! `GET /v1/status`: one look at the agent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::verdict::{Condition, Listener, Strategy, Verdict};
+
+/// What the agent is doing now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The agent's version.
+    pub version: String,
+    /// How long it has been running.
+    pub uptime_ms: u64,
+    /// What it is doing.
+    pub state: State,
+    /// Where its counts come from.
+    pub sensor: SensorStatus,
+    /// Every watched listener; counts since it is watched.
+    pub listeners: Vec<Listener>,
+    /// The drain under way.
+    pub drain: Option<DrainStatus>,
+    /// How many drains have ended.
+    pub drains_ended: u64,
+    /// The last drain's result.
+    pub verdict: Option<Verdict>,
+    /// What happened, oldest first; bounded.
+    pub journal: Vec<JournalLine>,
+}
+
+/// What the agent is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// No drain; counting.
+    Serving,
+    /// A hook is held.
+    Draining,
+    /// The last drain has ended, none runs.
+    Ended,
+}
+
+/// The sensor's state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SensorStatus {
+    /// How SYNs are seen.
+    pub strategy: Strategy,
+    /// Whether it is known to see everything.
+    pub healthy: bool,
+    /// Why not, or why a better strategy could not be had.
+    pub why: Option<String>,
+    /// The watched interfaces by name.
+    pub interfaces: Vec<String>,
+}
+
+/// A drain under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainStatus {
+    /// Wall-clock time of the hook's call, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Since the hook's call.
+    pub elapsed_ms: u64,
+    /// It ends at the latest after this.
+    pub max_wait_ms: u64,
+    /// How many callers wait.
+    pub callers: u32,
+    /// What holds it now.
+    pub holding: Vec<Condition>,
+}
+
+/// One entry of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JournalLine {
+    /// Milliseconds since the agent started.
+    pub at_ms: u64,
+    /// What happened, in words.
+    pub what: String,
+}
