@@ -4,4 +4,7 @@
 //! decides; what it decides is carried out around it.
 
 pub mod core;
+pub mod drive;
+pub mod sensor;
 pub mod server;
+pub mod sockets;

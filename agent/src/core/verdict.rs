@@ -18,6 +18,17 @@ pub enum Reason {
     Bound,
 }
 
+impl Reason {
+    /// The name that verdicts, metrics and log lines use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Unverified => "unverified",
+            Self::Bound => "bound",
+        }
+    }
+}
+
 /// What a drain can be held by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +43,11 @@ pub enum Condition {
     Handshakes,
     /// E4: more established connections than `exitAtConnections`.
     Connections,
+}
+
+impl Condition {
+    /// All, in the order of the rules.
+    pub const ALL: [Self; 5] = [Self::Floor, Self::Quiet, Self::Retry, Self::Handshakes, Self::Connections];
 }
 
 /// A drain's result.

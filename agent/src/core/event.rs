@@ -1,0 +1,217 @@
+//! Everything the world can tell the core, and everything the core asks of it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    clock::Monotonic,
+    listener::{Family, Port},
+    verdict::{NotObserved, Strategy, Verdict},
+};
+
+/// One caller of the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallerId(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Time passed: what [`poll_timeout`](super::drain::Core::poll_timeout) asked for.
+    Clock,
+    /// A hook was called. The first starts a drain, others join it.
+    HookCalled {
+        /// Whom to answer.
+        caller: CallerId,
+        /// Wall time, RFC 3339: for people, decides nothing.
+        wall_time: String,
+    },
+    /// A caller went away without its answer. It ends nothing.
+    HookLeft {
+        /// Who.
+        caller: CallerId,
+    },
+    /// SIGTERM.
+    Terminate,
+    /// What the kernel shows, as asked for by [`Action::Read`] (or for somebody who looks: it is never too much).
+    Evidence(Box<Evidence>),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read the kernel's evidence now, and hand it in.
+    Read(Depth),
+    /// Count this port's attempts from now on.
+    Watch(Port),
+    /// Answer this caller.
+    Answer(CallerId, Arc<Verdict>),
+    /// Stop the agent.
+    Exit,
+}
+
+/// What the kernel showed at one time. The parts are read in the order of the fields, each after the one before it, so
+/// that whatever a later part lacks an earlier one cannot have caused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The time before anything was read: all that happened before it is in.
+    pub taken_at: Monotonic,
+    /// The namespace's own TCP counters.
+    pub namespace: NamespaceCounters,
+    /// The sensor's state.
+    pub sensor: SensorState,
+    /// SYNs and packets that may be SYNs on any interface and port, in all; `None` without a sensor.
+    pub attempts_anywhere: Option<u64>,
+    /// What reached each watched port.
+    pub attempts: BTreeMap<Port, PortAttempts>,
+    /// What could not be parsed as far as its port, per family: it counts for every listener.
+    pub unattributed: ByFamily<Tally>,
+    /// The families that the pod has an address in, link-local aside.
+    pub families: ByFamily<bool>,
+    /// The socket table, or why it could not be read.
+    pub sockets: Result<Sockets, String>,
+    /// `Tcp: PassiveOpens` once more, after everything else: from here a comparison can begin.
+    pub passive_opens_after: u64,
+    /// What else could not be observed, with the reason.
+    pub not_observed: Vec<NotObserved>,
+}
+
+/// One value for each family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByFamily<T> {
+    /// IPv4.
+    pub v4: T,
+    /// IPv6.
+    pub v6: T,
+}
+
+/// How many, and when the last one came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many since the port is watched.
+    pub count: u64,
+    /// When the last one came.
+    pub last: Option<Monotonic>,
+}
+
+/// What reached one port over one family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// SYNs.
+    pub new: Tally,
+    /// Packets that may be SYNs.
+    pub opaque: Tally,
+}
+
+/// What reached one watched port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortAttempts {
+    /// From when on it is counted.
+    pub watched_since: Monotonic,
+    /// The counts.
+    pub families: ByFamily<Attempts>,
+}
+
+/// Whether the sensor is known to see everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SensorState {
+    /// Its programs are in place on every interface, first in their chains, have passed their self-test, and the
+    /// kernel's clock agrees with ours: all without a break since then.
+    Proven {
+        /// Where the counts come from.
+        strategy: Strategy,
+        /// Since when.
+        since: Monotonic,
+    },
+    /// It is not, and why.
+    Unproven {
+        /// Where the counts come from.
+        strategy: Strategy,
+        /// For the operator.
+        why: String,
+    },
+}
+
+/// Counters of the network namespace that speak of connections opened from outside. They only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceCounters {
+    /// `Tcp: PassiveOpens`: handshakes that were completed by a listener of this namespace.
+    pub passive_opens: u64,
+    /// SYNs that were dropped unanswered: `TcpExt: ListenDrops` (of which `ListenOverflows` are a part) and
+    /// `TCPReqQFullDrop`.
+    pub dropped: u64,
+    /// `TcpExt: SyncookiesSent`.
+    pub cookies_sent: u64,
+    /// `Tcp: OutRsts`: among them the answers to SYNs for closed ports.
+    pub resets_sent: u64,
+}
+
+/// The socket table's view of the ports that can be reached from outside the pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sockets {
+    /// The listening ports, and how many connections wait in each one's accept queue: all sockets of a `SO_REUSEPORT`
+    /// group together.
+    pub listeners: BTreeMap<Port, u64>,
+    /// The connections, where they were asked for.
+    pub connections: Option<Connections>,
+}
+
+/// The connections of the namespace. Reading them costs the kernel a walk over the machine's whole table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Handshakes under way, by the kernel's own identity of each, with the port that they are for.
+    pub handshakes: BTreeMap<HandshakeId, Port>,
+    /// Established connections by local port.
+    pub established: BTreeMap<Port, u64>,
+}
+
+/// The kernel's identity of a handshake (`idiag_cookie`): never used twice while the machine is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandshakeId(pub u64);
+
+/// How much of the socket table is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// The listening sockets: cheap.
+    Listeners,
+    /// The connections too.
+    Connections,
+}
+
+// === impl ByFamily ===
+
+impl<T> ByFamily<T> {
+    /// The value of one family.
+    pub fn get(&self, family: Family) -> &T {
+        match family {
+            Family::V4 => &self.v4,
+            Family::V6 => &self.v6,
+        }
+    }
+
+    /// The value of one family, to change it.
+    pub fn get_mut(&mut self, family: Family) -> &mut T {
+        match family {
+            Family::V4 => &mut self.v4,
+            Family::V6 => &mut self.v6,
+        }
+    }
+}
+
+// === impl Attempts ===
+
+impl Attempts {
+    /// When the last one came that counts.
+    pub fn last(&self) -> Option<Monotonic> {
+        self.new.last.max(self.opaque.last)
+    }
+}
+
+// === impl SensorState ===
+
+impl SensorState {
+    /// Where the counts come from.
+    pub fn strategy(&self) -> Strategy {
+        match self {
+            Self::Proven { strategy, .. } | Self::Unproven { strategy, .. } => *strategy,
+        }
+    }
+}

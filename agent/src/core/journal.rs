@@ -1,0 +1,132 @@
+//! What happened, as typed entries in a bounded ring.
+
+use std::{collections::VecDeque, fmt};
+
+use super::{
+    clock::Monotonic,
+    event::CallerId,
+    listener::Port,
+    verdict::{Reason, Strategy},
+};
+
+/// How many entries are kept. A drain makes a few; the oldest go first.
+const CAPACITY: usize = 256;
+
+/// The bounded record behind a verdict.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    entries: VecDeque<Entry>,
+    dropped: u64,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Monotonic,
+    /// What.
+    pub what: Transition,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// A port is watched from now on.
+    ListenerFound(Port),
+    /// A watched port has no listening socket any more. It stays watched.
+    ListenerClosed(Port),
+    /// A closed port has a listening socket again.
+    ListenerReopened(Port),
+    /// The sensor is known to see everything from now on.
+    SensorProven(Strategy),
+    /// It is not, and why.
+    SensorUnproven(String),
+    /// More handshakes were completed than SYNs were seen: by how many.
+    SensorBlind(u64),
+    /// This many SYNs were dropped unanswered since the reading before.
+    SynsDropped(u64),
+    /// The socket table could not be read, and why.
+    SocketsUnreadable(String),
+    /// A hook was called and started a drain.
+    DrainStarted(CallerId),
+    /// A further caller joined.
+    CallerJoined(CallerId),
+    /// A caller went away without its answer.
+    CallerLeft(CallerId),
+    /// SIGTERM.
+    Terminating,
+    /// The drain ended.
+    DrainEnded(Reason),
+    /// The agent stops.
+    Stopping,
+}
+
+// === impl Journal ===
+
+impl Journal {
+    pub(crate) fn record(&mut self, at: Monotonic, what: Transition) {
+        if self.entries.len() == CAPACITY {
+            self.entries.pop_front();
+            self.dropped += 1;
+        }
+        self.entries.push_back(Entry { at, what });
+    }
+
+    /// The entries that are kept, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// How many older entries had to go.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many were ever recorded: entries from a count on are `recorded - entries().count()..`.
+    pub fn recorded(&self) -> u64 {
+        self.dropped + self.entries.len() as u64
+    }
+}
+
+// === impl Transition ===
+
+impl fmt::Display for Transition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ListenerFound(port) => write!(f, "port {port} is watched from now on"),
+            Self::ListenerClosed(port) => write!(f, "port {port} has no listener any more; it stays watched"),
+            Self::ListenerReopened(port) => write!(f, "port {port} has a listener again"),
+            Self::SensorProven(Strategy::Tcx) => f.write_str("the sensor (tcx) is known to see every SYN"),
+            Self::SensorProven(Strategy::Counters) => f.write_str("the namespace's counters are read"),
+            Self::SensorUnproven(why) => write!(f, "the sensor is not known to see every SYN: {why}"),
+            Self::SensorBlind(by) => {
+                write!(f, "the sensor is blind: {by} more handshakes were completed than SYNs were seen")
+            }
+            Self::SynsDropped(count) => write!(f, "{count} SYNs were dropped unanswered; their clients will try again"),
+            Self::SocketsUnreadable(why) => write!(f, "the socket table could not be read: {why}"),
+            Self::DrainStarted(caller) => write!(f, "caller {} called the hook: the drain starts", caller.0),
+            Self::CallerJoined(caller) => write!(f, "caller {} joined the drain", caller.0),
+            Self::CallerLeft(caller) => write!(f, "caller {} went away; the drain goes on", caller.0),
+            Self::Terminating => f.write_str("asked to stop (SIGTERM)"),
+            Self::DrainEnded(reason) => write!(f, "the drain ended: {}", reason.name()),
+            Self::Stopping => f.write_str("stopping"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_keeps_the_newest_and_says_how_many_went() {
+        let mut journal = Journal::default();
+        for nanos in 0..300 {
+            journal.record(Monotonic::from_nanos(nanos), Transition::Terminating);
+        }
+        assert_eq!(journal.entries().count(), CAPACITY);
+        assert_eq!(journal.dropped(), 44);
+        assert_eq!(journal.recorded(), 300);
+        assert_eq!(journal.entries().next().map(|entry| entry.at), Some(Monotonic::from_nanos(44)));
+    }
+}

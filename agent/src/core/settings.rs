@@ -1,0 +1,48 @@
+//! What the operator chose.
+
+use std::time::Duration;
+
+use super::listener::Port;
+
+/// The drain's times and limits. Validated where they are read: `quiet_period` and `min_wait` are at most `max_wait`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which ports are watched.
+    pub watch: Watch,
+    /// E2: how long no attempt may come.
+    pub quiet_period: Duration,
+    /// E2a: how long quiet lasts after a SYN that was dropped unanswered.
+    pub retry_wait: Duration,
+    /// E1: no drain ends earlier.
+    pub min_wait: Duration,
+    /// S1: no drain ends later.
+    pub max_wait: Duration,
+    /// E3: how long a handshake under way can hold the end.
+    pub handshake_grace: Duration,
+    /// E4: at most this many established connections at the end; `None`: any number.
+    pub exit_at_connections: Option<u64>,
+    /// S7: how long the agent stays past the bound when it was asked to stop.
+    pub stop_reserve: Duration,
+}
+
+/// Which ports are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Every listener that can be reached from outside the pod, but for these ports.
+    Auto {
+        /// Ports that are left out: the agent's own among them.
+        exclude: Vec<Port>,
+    },
+    /// These, whether or not something listens on them.
+    Ports(Vec<Port>),
+}
+
+impl Watch {
+    /// Whether a listener on `port` that can be reached from outside is to be watched.
+    pub fn wants(&self, port: Port) -> bool {
+        match self {
+            Self::Auto { exclude } => !exclude.contains(&port),
+            Self::Ports(ports) => ports.contains(&port),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the core shows of itself to whoever looks: the status and the metrics.
+
+use std::sync::Arc;
+
+use super::{
+    clock::{Monotonic, millis},
+    drain::Core,
+    event::Evidence,
+    journal::Journal,
+    report,
+    verdict::{Condition, Listener, Verdict},
+};
+
+/// A drain under way, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainView {
+    /// Wall time of the hook's call, RFC 3339.
+    pub started_at: String,
+    /// Since the hook's call.
+    pub elapsed_ms: u64,
+    /// It ends at the latest after this.
+    pub max_wait_ms: u64,
+    /// How many callers wait.
+    pub callers: usize,
+    /// What holds it.
+    pub holding: Vec<Condition>,
+}
+
+impl Core {
+    /// The drain under way.
+    pub fn drain_view(&self, now: Monotonic) -> Option<DrainView> {
+        self.drain.as_ref().map(|drain| DrainView {
+            started_at: drain.wall_time.clone(),
+            elapsed_ms: millis(now.since(drain.started)),
+            max_wait_ms: millis(self.settings.max_wait),
+            callers: drain.callers.len(),
+            holding: drain.holding.clone(),
+        })
+    }
+
+    /// Every watched listener: counts since the hook's call while a drain runs, else since it is watched.
+    pub fn listeners(&self, now: Monotonic) -> Vec<Listener> {
+        let drain = self.drain.as_ref().map(|drain| drain.started);
+        let from = report::From { drain, quiet_period: self.settings.quiet_period, now };
+        self.evidence.as_ref().map_or_else(Vec::new, |evidence| report::listeners(&self.watched, evidence, from))
+    }
+
+    /// The newest evidence.
+    pub fn evidence(&self) -> Option<&Evidence> {
+        self.evidence.as_ref()
+    }
+
+    /// The last drain's result.
+    pub fn verdict(&self) -> Option<&Arc<Verdict>> {
+        self.verdict.as_ref()
+    }
+
+    /// How many drains have ended.
+    pub fn drains_ended(&self) -> u64 {
+        self.drains_ended
+    }
+
+    /// What happened.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+}

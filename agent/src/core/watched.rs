@@ -1,0 +1,108 @@
+//! S9: the watched set. It follows the open listeners at rest; from a drain's start it only grows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    clock::Monotonic,
+    event::{ByFamily, Evidence},
+    journal::{Journal, Transition},
+    listener::{Family, Port},
+    settings::Watch,
+};
+
+/// The watched ports.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
+    ports: BTreeMap<Port, WatchedPort>,
+}
+
+/// One watched port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WatchedPort {
+    /// Whether a socket listens on it.
+    pub(super) open: bool,
+    /// When its last socket was seen closed, if it is not open.
+    pub(super) closed_at: Option<Monotonic>,
+    /// The sensor has been asked to count it.
+    asked: bool,
+    /// Its counts when the drain began: new, opaque.
+    pub(super) at_start: ByFamily<(u64, u64)>,
+}
+
+impl Watched {
+    /// What the operator listed is watched from the start.
+    pub(super) fn new(watch: &Watch) -> Self {
+        let ports = match watch {
+            Watch::Auto { .. } => BTreeMap::new(),
+            Watch::Ports(ports) => ports.iter().map(|port| (*port, WatchedPort::default())).collect(),
+        };
+        Self { ports }
+    }
+
+    /// Takes over what the socket table shows. Returns the ports that the sensor is to count from now on.
+    pub(super) fn update(
+        &mut self,
+        evidence: &Evidence,
+        watch: &Watch,
+        draining: bool,
+        journal: &mut Journal,
+    ) -> BTreeSet<Port> {
+        if let Ok(sockets) = &evidence.sockets {
+            for port in sockets.listeners.keys().filter(|port| watch.wants(**port)) {
+                let entry = self.ports.entry(*port).or_insert_with(|| {
+                    journal.record(evidence.taken_at, Transition::ListenerFound(*port));
+                    WatchedPort { open: true, ..WatchedPort::default() }
+                });
+                if !entry.open {
+                    entry.open = true;
+                    if entry.closed_at.take().is_some() {
+                        journal.record(evidence.taken_at, Transition::ListenerReopened(*port));
+                    }
+                }
+            }
+            for (port, entry) in self.ports.iter_mut().filter(|(port, _)| !sockets.listeners.contains_key(port)) {
+                if entry.open {
+                    entry.open = false;
+                    entry.closed_at = Some(evidence.taken_at);
+                    journal.record(evidence.taken_at, Transition::ListenerClosed(*port));
+                }
+            }
+            if !draining && matches!(watch, Watch::Auto { .. }) {
+                self.ports.retain(|_, entry| entry.open);
+            }
+        }
+        let unasked = self.ports.iter_mut().filter_map(|(port, entry)| {
+            let asked = std::mem::replace(&mut entry.asked, true);
+            (!asked).then_some(*port)
+        });
+        unasked.collect()
+    }
+
+    /// A drain begins: counts are told from here on.
+    pub(super) fn start_counting(&mut self, evidence: &Evidence) {
+        for (port, entry) in &mut self.ports {
+            entry.closed_at = None;
+            if let Some(attempts) = evidence.attempts.get(port) {
+                for family in Family::ALL {
+                    let attempts = attempts.families.get(family);
+                    *entry.at_start.get_mut(family) = (attempts.new.count, attempts.opaque.count);
+                }
+            }
+        }
+    }
+
+    /// All of them.
+    pub(super) fn ports(&self) -> impl Iterator<Item = (Port, &WatchedPort)> {
+        self.ports.iter().map(|(port, entry)| (*port, entry))
+    }
+
+    /// Whether a socket listens on any of them.
+    pub(super) fn any_open(&self) -> bool {
+        self.ports.values().any(|entry| entry.open)
+    }
+
+    /// Whether this one is watched.
+    pub(super) fn contains(&self, port: Port) -> bool {
+        self.ports.contains_key(&port)
+    }
+}

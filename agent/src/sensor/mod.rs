@@ -1,0 +1,21 @@
+//! The kernel's evidence: SYNs per watched port and family, and the counters that watch over the count.
+
+mod attach;
+mod capabilities;
+mod chain;
+mod interfaces;
+mod maps;
+pub mod namespace;
+mod object;
+mod program_log;
+mod select;
+mod self_test;
+mod slots;
+mod tcx;
+
+pub use capabilities::{Capability, MissingCapabilities, missing_capabilities};
+pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer};
+pub use object::{LoadError, Loaded};
+pub use select::{Choice, Sensor};
+pub use slots::SlotsFull;
+pub use tcx::Tcx;

@@ -1,0 +1,124 @@
+//! The kernel programs: the object that is built into the agent, brought into the kernel.
+
+use std::io;
+
+use aya::{
+    Ebpf, EbpfError, EbpfLoader, include_bytes_aligned,
+    maps::{Array, MapData, MapError, PerCpuArray},
+    programs::{ProgramError, SchedClassifier},
+};
+use lastsyn_common::counters::{Counters, PortPage, Witness};
+
+use super::capabilities::{MissingCapabilities, missing_capabilities};
+
+/// Built by `cargo xtask build-ebpf` and committed, so that building the agent needs no eBPF toolchain.
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ebpf/object/lastsyn.bpf.o"));
+
+/// Counts SYNs on an interface.
+pub(super) const INGRESS: &str = "ingress";
+/// Counts for the witness on the loopback.
+pub(super) const LOOPBACK: &str = "loopback";
+
+/// The programs and maps, in the kernel.
+pub struct Loaded {
+    pub(super) ebpf: Ebpf,
+    pub(super) ports: Array<MapData, PortPage>,
+    pub(super) counters: PerCpuArray<MapData, Counters>,
+    pub(super) witness: PerCpuArray<MapData, Witness>,
+}
+
+/// Why the programs are not in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The container may not load programs.
+    #[error("{0}")]
+    Capabilities(MissingCapabilities),
+    /// The kernel refuses: too old, locked down, or without the `bpf` system call.
+    #[error(
+        "the kernel did not take the maps or programs ({detail}); it needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL"
+    )]
+    Refused {
+        /// The kernel's word.
+        detail: String,
+    },
+    /// The verifier refuses the program.
+    #[error(
+        "the kernel's verifier refused the program {program}: {reason}; please report this with the kernel's version. Its last words: {log}"
+    )]
+    Verifier {
+        /// Which.
+        program: &'static str,
+        /// The error number's text.
+        reason: io::Error,
+        /// The end of the verifier's log.
+        log: String,
+    },
+    /// The object lacks something: the agent was not built right.
+    #[error("the built-in kernel object has no {0}; rebuild it with `cargo xtask build-ebpf`")]
+    Object(&'static str),
+}
+
+impl Loaded {
+    /// Loads maps and programs. Nothing is attached yet.
+    ///
+    /// # Errors
+    ///
+    /// With the reason, and what the operator can do about it.
+    pub fn load() -> Result<Self, LoadError> {
+        if let Some(missing) = missing_capabilities() {
+            return Err(LoadError::Capabilities(missing));
+        }
+        // The kernel's own BTF is not asked for: the programs touch nothing that moves between kernels.
+        let mut ebpf = EbpfLoader::new().btf(None).load(OBJECT).map_err(|error| refused(&error))?;
+        for name in [INGRESS, LOOPBACK] {
+            let program = classifier(&mut ebpf, name)?;
+            program.load().map_err(|error| match error {
+                ProgramError::LoadError { io_error, verifier_log } => {
+                    LoadError::Verifier { program: name, reason: io_error, log: last_lines(&verifier_log.to_string()) }
+                }
+                other => LoadError::Refused { detail: other.to_string() },
+            })?;
+        }
+        Ok(Self {
+            ports: map(&mut ebpf, "PORTS", Array::try_from)?,
+            counters: map(&mut ebpf, "COUNTERS", PerCpuArray::try_from)?,
+            witness: map(&mut ebpf, "WITNESS", PerCpuArray::try_from)?,
+            ebpf,
+        })
+    }
+}
+
+/// A program of the object by its name.
+pub(super) fn classifier<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, LoadError> {
+    let program = ebpf.program_mut(name).ok_or(LoadError::Object(name))?;
+    program.try_into().map_err(|_: ProgramError| LoadError::Object(name))
+}
+
+fn map<T>(
+    ebpf: &mut Ebpf,
+    name: &'static str,
+    open: impl FnOnce(aya::maps::Map) -> Result<T, MapError>,
+) -> Result<T, LoadError> {
+    let map = ebpf.take_map(name).ok_or(LoadError::Object(name))?;
+    open(map).map_err(|_: MapError| LoadError::Object(name))
+}
+
+/// Everything that the kernel said, outermost first.
+fn refused(error: &EbpfError) -> LoadError {
+    let mut detail = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !detail.contains(&cause_text) {
+            detail = format!("{detail}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    LoadError::Refused { detail }
+}
+
+/// The end of a log, where the verifier says what it is about.
+fn last_lines(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines.iter().skip(lines.len().saturating_sub(6)).copied().collect::<Vec<_>>().join(" | ")
+}

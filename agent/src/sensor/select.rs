@@ -1,0 +1,126 @@
+//! Which sensor runs: chosen by trying, best first, with the reason why a better one could not be had.
+
+use std::collections::BTreeMap;
+
+use super::{
+    interfaces::Interface,
+    object::{LoadError, Loaded},
+    tcx::{Counts, Tcx, TcxError},
+};
+use crate::{
+    core::{
+        event::{ByFamily, PortAttempts, SensorState},
+        listener::Port,
+        verdict::Strategy,
+    },
+    drive::clock,
+};
+
+/// What the operator wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The best that works.
+    Auto,
+    /// This, or nothing.
+    Only(Strategy),
+}
+
+/// The sensor that runs.
+pub enum Sensor {
+    /// eBPF at TCX ingress.
+    Tcx(Box<Tcx>),
+    /// The namespace's counters alone, and why.
+    Counters {
+        /// Why nothing better.
+        why: String,
+        /// The ports that a drain waits for.
+        ports: BTreeMap<Port, PortAttempts>,
+    },
+}
+
+/// The sensor that was asked for cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// Not loaded.
+    #[error("sensor.strategy is tcx, but {0}")]
+    Load(#[from] LoadError),
+    /// Not attached.
+    #[error("sensor.strategy is tcx, but {0}")]
+    Tcx(#[from] TcxError),
+}
+
+impl Sensor {
+    /// Tries.
+    ///
+    /// # Errors
+    ///
+    /// If the operator wants one strategy only and it cannot be had.
+    pub fn select(choice: Choice, interfaces: &[Interface], reattach: bool) -> Result<Self, SelectError> {
+        match choice {
+            Choice::Only(Strategy::Counters) => Ok(Self::counters("sensor.strategy is counters")),
+            Choice::Only(Strategy::Tcx) => Self::tcx(interfaces, reattach),
+            Choice::Auto => Ok(Self::tcx(interfaces, reattach).unwrap_or_else(|error| {
+                let why = match error {
+                    SelectError::Load(error) => error.to_string(),
+                    SelectError::Tcx(error) => error.to_string(),
+                };
+                Self::counters(&why)
+            })),
+        }
+    }
+
+    fn counters(why: &str) -> Self {
+        Self::Counters { why: format!("SYNs are not counted one by one: {why}"), ports: BTreeMap::new() }
+    }
+
+    fn tcx(interfaces: &[Interface], reattach: bool) -> Result<Self, SelectError> {
+        let loaded = Loaded::load()?;
+        Ok(Self::Tcx(Box::new(Tcx::start(loaded, interfaces, reattach)?)))
+    }
+
+    /// Where the counts come from.
+    pub fn strategy(&self) -> Strategy {
+        match self {
+            Self::Tcx(_) => Strategy::Tcx,
+            Self::Counters { .. } => Strategy::Counters,
+        }
+    }
+
+    /// The names of the watched interfaces.
+    pub fn interfaces(&self) -> Vec<String> {
+        match self {
+            Self::Tcx(tcx) => tcx.interfaces(),
+            Self::Counters { .. } => Vec::new(),
+        }
+    }
+
+    /// Counts a port from now on.
+    ///
+    /// # Errors
+    ///
+    /// In words, if it cannot.
+    pub(crate) fn watch(&mut self, port: Port) -> Result<(), String> {
+        match self {
+            Self::Tcx(tcx) => tcx.watch(port),
+            Self::Counters { ports, .. } => {
+                let watched_since = clock::now();
+                ports.entry(port).or_insert(PortAttempts { watched_since, families: ByFamily::default() });
+                Ok(())
+            }
+        }
+    }
+
+    /// Looks after the sensor, then reads it; `test` runs its self-test too.
+    pub(crate) fn read(&mut self, interfaces: &[Interface], test: bool) -> Counts {
+        match self {
+            Self::Tcx(tcx) => tcx.read(interfaces, test),
+            Self::Counters { why, ports } => Counts {
+                state: SensorState::Unproven { strategy: Strategy::Counters, why: why.clone() },
+                attempts_anywhere: None,
+                attempts: ports.clone(),
+                unattributed: ByFamily::default(),
+                not_observed: Vec::new(),
+            },
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The proof that the program runs, counts, and reads the same clock as the agent: a SYN to port 0, which no listener
+//! can have, through the kernel's test run.
+
+use aya::programs::{TestRun, TestRunOptions};
+use lastsyn_common::counters::SELF_TEST_SLOT;
+
+use super::{
+    maps,
+    object::{INGRESS, Loaded, classifier},
+};
+use crate::{core::clock::Monotonic, drive::clock};
+
+/// How far the kernel's clock may be off.
+const CLOCK_TOLERANCE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// An Ethernet frame with a SYN to port 0, addressed to the all-zero address of the loopback device, in whose name the
+/// kernel runs a test.
+const SYN_TO_PORT_0: [u8; 54] = {
+    let mut frame = [0; 54];
+    frame[12] = 0x08; // IPv4
+    frame[14] = 0x45; // version 4, 5 words of header
+    frame[17] = 40; // length
+    frame[22] = 64; // time to live
+    frame[23] = 6; // TCP
+    frame[26] = 127; // from and to 127.0.0.1
+    frame[29] = 1;
+    frame[30] = 127;
+    frame[33] = 1;
+    frame[46] = 0x50; // 5 words of header
+    frame[47] = 0x02; // SYN
+    frame
+};
+
+/// Why the program is not proven.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SelfTestError {
+    #[error("the kernel did not run the program on a test packet: {0}")]
+    Run(String),
+    #[error("the program did not count its test packet")]
+    NotCounted,
+    #[error("the program's clock is {0} ms off the agent's")]
+    Clock(u64),
+    #[error("the program's counters cannot be read: {0}")]
+    Read(#[from] aya::maps::MapError),
+}
+
+/// Runs the test.
+pub(super) fn run(loaded: &mut Loaded) -> Result<(), SelfTestError> {
+    let before = maps::attempts(loaded, SELF_TEST_SLOT)?.v4.new;
+    let started = clock::now();
+    let program = classifier(&mut loaded.ebpf, INGRESS).map_err(|error| SelfTestError::Run(error.to_string()))?;
+    let options = TestRunOptions { data_in: Some(&SYN_TO_PORT_0), ..TestRunOptions::new() };
+    program.test_run(options).map_err(|error| SelfTestError::Run(error.to_string()))?;
+    let ended = clock::now();
+    let after = maps::attempts(loaded, SELF_TEST_SLOT)?.v4.new;
+    if after.count <= before.count {
+        return Err(SelfTestError::NotCounted);
+    }
+    let stamp = after.last.unwrap_or(Monotonic::from_nanos(0));
+    let off = stamp.since(ended).max(started.since(stamp));
+    if off > CLOCK_TOLERANCE {
+        return Err(SelfTestError::Clock(crate::core::clock::millis(off)));
+    }
+    Ok(())
+}

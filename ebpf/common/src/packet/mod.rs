@@ -1,0 +1,60 @@
+//! Reading a packet as far as needed to know whether it opens a TCP connection, and to which port.
+//!
+//! The functions are pure and total: any bytes give a [`Verdict`]. They run in the kernel over the packet itself and in
+//! tests over byte vectors. They are written for the verifier: offsets are bounded before they are added, and every
+//! result fits one register.
+
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod tcp;
+
+pub use ethernet::{ETHERNET_HEADER, EtherType, ether_type};
+pub use tcp::{FLAGS_MASK, SYN};
+
+/// Bytes that can be read at an offset from the packet's start.
+pub trait Bytes {
+    /// The byte at `offset`; `None` past the end of what is there.
+    fn u8(&self, offset: usize) -> Option<u8>;
+
+    /// Two bytes at `offset`, in network order; `None` unless both are there.
+    fn u16(&self, offset: usize) -> Option<u16>;
+}
+
+/// What a packet is for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It opens no TCP connection.
+    Other,
+    /// A SYN to this port.
+    Syn(u16),
+    /// Perhaps a SYN to this port: its flags are not in this fragment.
+    OpaquePort(u16),
+    /// Perhaps a SYN: its ports could not be reached.
+    Opaque,
+    /// The bytes end before the answer. More may be had where the packet is longer than what was read.
+    Short,
+}
+
+/// Reads an IPv4 packet whose header begins at `offset`.
+#[inline(always)]
+pub fn ipv4<B: Bytes + ?Sized>(bytes: &B, offset: usize) -> Verdict {
+    ipv4::verdict(bytes, offset)
+}
+
+/// Reads an IPv6 packet whose header begins at `offset`.
+#[inline(always)]
+pub fn ipv6<B: Bytes + ?Sized>(bytes: &B, offset: usize) -> Verdict {
+    ipv6::verdict(bytes, offset)
+}
+
+impl Bytes for [u8] {
+    fn u8(&self, offset: usize) -> Option<u8> {
+        self.get(offset).copied()
+    }
+
+    fn u16(&self, offset: usize) -> Option<u16> {
+        let end = offset.checked_add(2)?;
+        self.get(offset..end)?.try_into().ok().map(u16::from_be_bytes)
+    }
+}

@@ -1,0 +1,19 @@
+//! The maps. All of fixed size: nothing that a sender does makes them grow or forget.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, PerCpuArray},
+};
+use lastsyn_common::counters::{Counters, PORT_PAGES, PortPage, SLOTS, Witness};
+
+/// Port to slot. Written by the agent, also while the programs run.
+#[map]
+pub(crate) static PORTS: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
+
+/// The counts per slot and family. Per CPU, so that no update can be lost to another.
+#[map]
+pub(crate) static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(SLOTS * 2, 0);
+
+/// The witness's total: one entry.
+#[map]
+pub(crate) static WITNESS: PerCpuArray<Witness> = PerCpuArray::with_max_entries(1, 0);

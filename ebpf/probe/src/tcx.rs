@@ -1,0 +1,127 @@
+//! TCX ingress: every frame that an interface of the namespace receives passes here, before netfilter and before the
+//! listener, so also those that are refused, answered with a cookie, or dropped for want of room.
+
+use aya_ebpf::{
+    bindings::{__sk_buff, tcx_action_base::TCX_NEXT},
+    macros::classifier,
+    programs::TcContext,
+};
+use aya_log_ebpf::debug;
+use lastsyn_common::{
+    counters::{Class, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
+    packet::{self, ETHERNET_HEADER, EtherType, Verdict},
+};
+
+use crate::{count, linear::Linear};
+
+/// `PACKET_HOST` in `linux/if_packet.h`: the frame is for this host, not overheard.
+const PACKET_HOST: u32 = 0;
+
+/// The VLAN number in a tag; 0 is a priority tag, which names no VLAN.
+const VLAN_ID: u32 = 0x0fff;
+
+/// For every interface but the loopback.
+#[classifier]
+fn ingress(context: TcContext) -> i32 {
+    if is_ours(&context) {
+        // Two calls, not one with the family as an argument: where the paths of the families meet, the verifier refuses
+        // the packet pointer to a loader without CAP_PERFMON.
+        match packet::ether_type(&Linear::of(&context)) {
+            EtherType::Ipv4 => attempt(&context, false, ipv4(&context)),
+            EtherType::Ipv6 => attempt(&context, true, ipv6(&context)),
+            EtherType::Other => {}
+        }
+    }
+    TCX_NEXT
+}
+
+/// For the loopback: connections inside the pod never hold a drain, but they open connections that the namespace's
+/// counters show, and so the witness must know them.
+#[classifier]
+fn loopback(context: TcContext) -> i32 {
+    let verdict = match packet::ether_type(&Linear::of(&context)) {
+        EtherType::Ipv4 => ipv4(&context),
+        EtherType::Ipv6 => ipv6(&context),
+        EtherType::Other => Verdict::Other,
+    };
+    if let Verdict::Syn(_) | Verdict::OpaquePort(_) | Verdict::Opaque = verdict {
+        count::witness();
+    }
+    TCX_NEXT
+}
+
+#[inline(always)]
+fn attempt(context: &TcContext, v6: bool, verdict: Verdict) {
+    match verdict {
+        Verdict::Syn(port) => {
+            count::witness();
+            if let Some(slot) = count::slot(port) {
+                let earlier = count::tally(slot, v6, Class::New);
+                if slot == SELF_TEST_SLOT && earlier == 0 {
+                    debug!(context, "the first self-test passed through the program");
+                }
+            }
+        }
+        Verdict::OpaquePort(port) => {
+            count::witness();
+            if let Some(slot) = count::slot(port) {
+                opaque(context, slot, v6);
+            }
+        }
+        Verdict::Opaque => {
+            count::witness();
+            opaque(context, UNATTRIBUTED_SLOT, v6);
+        }
+        Verdict::Other | Verdict::Short => {}
+    }
+}
+
+#[inline(always)]
+fn opaque(context: &TcContext, slot: u8, v6: bool) {
+    if count::tally(slot, v6, Class::Opaque) == 0 {
+        debug!(context, "first packet that could not be parsed as far as its TCP flags; it counts as an attempt");
+    }
+}
+
+#[inline(always)]
+fn ipv4(context: &TcContext) -> Verdict {
+    match packet::ipv4(&Linear::of(context), ETHERNET_HEADER) {
+        Verdict::Short => match Linear::pull(context) {
+            Some(longer) => in_doubt(context, packet::ipv4(&longer, ETHERNET_HEADER)),
+            None => Verdict::Other,
+        },
+        verdict => verdict,
+    }
+}
+
+#[inline(always)]
+fn ipv6(context: &TcContext) -> Verdict {
+    match packet::ipv6(&Linear::of(context), ETHERNET_HEADER) {
+        Verdict::Short => match Linear::pull(context) {
+            Some(longer) => in_doubt(context, packet::ipv6(&longer, ETHERNET_HEADER)),
+            None => Verdict::Other,
+        },
+        verdict => verdict,
+    }
+}
+
+/// A packet that is still too short once pulled either ends there, and the kernel drops it as malformed, or has headers
+/// longer than what is pulled, and may be anything.
+#[inline(always)]
+fn in_doubt(context: &TcContext, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Short if !Linear::is_all_of(context) => Verdict::Opaque,
+        verdict => verdict,
+    }
+}
+
+/// Whether the frame is for this host and this interface. A frame with a VLAN tag comes again on the VLAN's own
+/// interface, and would count twice.
+#[inline(always)]
+fn is_ours(context: &TcContext) -> bool {
+    let skb: *const __sk_buff = context.skb.skb;
+    // SAFETY: the kernel passes a valid context; these fields are part of its stable interface.
+    #[expect(unsafe_code, reason = "the context's fields are reached by pointer")]
+    let (packet_type, vlan_present, vlan_tci) = unsafe { ((*skb).pkt_type, (*skb).vlan_present, (*skb).vlan_tci) };
+    packet_type == PACKET_HOST && (vlan_present == 0 || vlan_tci & VLAN_ID == 0)
+}
