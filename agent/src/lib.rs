@@ -3,5 +3,7 @@
 //! The way of the data is one direction: the kernel's evidence becomes events of the [`core`], which is pure and
 //! decides; what it decides is carried out around it.
 
+pub mod config;
 pub mod core;
 pub mod server;
+pub mod telemetry;
