@@ -3,8 +3,10 @@
 //! The way of the data is one direction: the kernel's evidence becomes events of the [`core`], which is pure and
 //! decides; what it decides is carried out around it.
 
+pub mod config;
 pub mod core;
 pub mod drive;
 pub mod sensor;
 pub mod server;
 pub mod sockets;
+pub mod telemetry;

@@ -1,0 +1,77 @@
+//! Every mistake that a configuration can hold, one variant each. The message says what is wrong, where it was said, and
+//! what to write instead.
+
+use std::{io, path::PathBuf};
+
+use super::{
+    duration::format,
+    file::LARGEST,
+    model::DEFAULT_GRACE,
+    origin::{FileOrigin, Origin, Setting},
+};
+use crate::core::listener::Port;
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields are what the message shows")]
+pub enum ConfigError {
+    /// The file cannot be opened or read.
+    #[error("cannot read the configuration file {} (named by {named_by}): {error}", path.display())]
+    Unreadable {
+        path: PathBuf,
+        named_by: FileOrigin,
+        #[source]
+        error: io::Error,
+    },
+    /// The file is larger than 1 MiB.
+    #[error("the configuration file {} has more than {LARGEST} bytes: is it the right file?", path.display())]
+    TooLarge { path: PathBuf },
+    /// The file is not text.
+    #[error("the configuration file {} is not UTF-8 from byte {at} on: is it the right file?", path.display())]
+    NotUtf8 { path: PathBuf, at: usize },
+    /// The file is not YAML.
+    #[error("{}:{line}:{column}: {why}", path.display())]
+    Syntax { path: PathBuf, line: u64, column: u64, why: String },
+    /// The file is YAML, but a list or a single value.
+    #[error("{} is not a mapping of sections; it should look like `drain: {{ quietPeriod: 2s }}`", path.display())]
+    NotAMapping { path: PathBuf },
+    /// A section has a value instead of keys.
+    #[error("{key} ({origin}) is a section; give its keys: {inside}")]
+    NotASection { key: String, origin: Origin, inside: String },
+    /// No such key, variable or flag.
+    #[error("unknown key {key} ({origin}); did you mean {nearest}?")]
+    UnknownKey { key: String, origin: Origin, nearest: String },
+    /// A variable of the agent's holds something that is no text.
+    #[error("the value of the environment variable {name} is not UTF-8")]
+    VariableNotUtf8 { name: String },
+    /// A value that is wrong by itself: type, unit, range.
+    #[error("{setting}: {why}")]
+    Value { setting: Box<Setting>, why: String },
+    /// A port twice in one list.
+    #[error("{setting}: port {port} is there twice; take one out")]
+    DuplicatePort { setting: Box<Setting>, port: Port },
+    /// A port in both lists.
+    #[error("port {port} is watched by {watch} and excluded by {exclude}; take it out of one")]
+    WatchedAndExcluded { port: Port, watch: Box<Setting>, exclude: Box<Setting> },
+    /// An empty list of watched ports.
+    #[error("{setting}: nothing would be watched; give the ports, or auto")]
+    NothingWatched { setting: Box<Setting> },
+    /// A quiet period of zero.
+    #[error(
+        "{setting}: nothing can be observed in no time; give at least as long as a usual pause between connections"
+    )]
+    QuietPeriodZero { setting: Box<Setting> },
+    /// `quietPeriod` above the bound.
+    #[error("{quiet} is longer than {bound}: every drain would end at its bound; lower the one or raise the other")]
+    QuietPeriodAboveMaxWait { quiet: Box<Setting>, bound: Box<Setting> },
+    /// `minWait` above the bound.
+    #[error("{floor} is longer than {bound}: every drain would end at its bound; lower the one or raise the other")]
+    MinWaitAboveMaxWait { floor: Box<Setting>, bound: Box<Setting> },
+    /// `maxWait: auto` with nothing left for it.
+    #[error(
+        "{reserve} leaves no time to drain, as maxWait: auto is the grace period of {} less that; \
+         give drain.maxWait where the pod's terminationGracePeriodSeconds is longer",
+        format(DEFAULT_GRACE)
+    )]
+    NothingLeft { reserve: Box<Setting> },
+}

@@ -1,0 +1,257 @@
+//! What can be set. The serialized default of [`Config`] is the list of all keys; nothing else names them.
+
+use std::{
+    net::{Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{duration, ports, socket};
+use crate::core::listener::Port;
+
+/// Kubernetes' default `terminationGracePeriodSeconds`. This version does not read the pod's own, so `maxWait: auto`
+/// reckons with it: give `maxWait` where the pod's is another.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+/// The agent's TCP port where nothing else is said.
+pub const DEFAULT_PORT: u16 = 19480;
+
+/// The agent's unix socket where nothing else is said.
+pub const DEFAULT_SOCKET: &str = "/run/lastsyn/hook.sock";
+
+/// The agent's whole configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// What is watched.
+    pub listeners: Listeners,
+    /// When a drain ends.
+    pub drain: Drain,
+    /// How SYNs are seen.
+    pub sensor: Sensor,
+    /// Where the agent answers.
+    pub server: Server,
+    /// What it logs.
+    pub log: Log,
+}
+
+/// `listeners`: what is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Listeners {
+    /// The watched TCP ports. Default `auto`. A port that is missing here can still get connections after the drain's
+    /// end: the verdict speaks of the watched ones alone.
+    pub watch: Watch,
+    /// Ports that `auto` leaves out. Default none. The agent's own port is left out by itself.
+    #[serde(deserialize_with = "ports::deserialize")]
+    pub exclude: Vec<Port>,
+}
+
+/// Which ports are watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Watch {
+    /// Every listener found that is bound to more than loopback.
+    #[default]
+    Auto,
+    /// These, whether something listens there or not. At least one, each once.
+    Ports(Vec<Port>),
+}
+
+/// `drain`: when a drain ends. Durations are from 0s to 30 days.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Drain {
+    /// No attempt that counts for this long, on every listener and family, is quiet. More than 0s, at most the bound;
+    /// default 2s. Every drain lasts at least this long; a pause between two connections that is longer ends it early.
+    #[serde(with = "duration")]
+    pub quiet_period: Duration,
+    /// After a SYN that was dropped unanswered the drain lasts at least this much longer, as its client tries again
+    /// after 1, 2 and 4 s, here. Default 8s. With 0s such a client is lost.
+    #[serde(with = "duration")]
+    pub retry_wait: Duration,
+    /// No drain ends before this, counted from the hook's call. At most the bound; default 0s.
+    #[serde(with = "duration")]
+    pub min_wait: Duration,
+    /// The bound: no drain lasts longer, counted from the hook's call. Default `auto`. See [`Drain::bound`].
+    pub max_wait: MaxWait,
+    /// What `maxWait: auto` leaves of the grace period for the server's own stop, and how long the agent stays after
+    /// the bound. Less than 30s with `auto`; default 10s. Too little, and kubelet kills the server before it has
+    /// finished its connections.
+    #[serde(with = "duration")]
+    pub stop_reserve: Duration,
+    /// How long a handshake under way holds the drain, counted from when it was first seen. Default 3s. A longer one
+    /// waits for clients that never answer; with 0s a handshake that a closing listener resets is lost.
+    #[serde(with = "duration")]
+    pub handshake_grace: Duration,
+    /// The drain lasts until no more than this many connections are established on the watched listeners. Default
+    /// `null`: connections do not hold it.
+    pub exit_at_connections: Option<u32>,
+}
+
+/// The bound of a drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaxWait {
+    /// The default grace period, 30 s, less `stopReserve`. This version does not read the pod's own.
+    #[default]
+    Auto,
+    /// This long.
+    Fixed(Duration),
+}
+
+/// `sensor`: how SYNs are seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sensor {
+    /// Default `auto`.
+    pub strategy: SensorStrategy,
+    /// Put the program back where another takes it away. Default true. With false the sensor stays blind from then on,
+    /// and every drain lasts to its bound or ends `unverified`.
+    pub reattach: bool,
+}
+
+/// How SYNs are seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SensorStrategy {
+    /// The best that the kernel and the agent's rights allow.
+    #[default]
+    Auto,
+    /// An eBPF program at TCX ingress (Linux 6.6), or a refusal to start.
+    Tcx,
+    /// The kernel's TCP counters: coarse, and never enough for the reason `quiet`.
+    Counters,
+}
+
+/// `server`: where the agent answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Server {
+    /// Address and port of the HTTP server. Default `[::]:19480`, which is IPv4 too. `lastsyn drain` looks there.
+    pub address: SocketAddr,
+    /// A unix socket with the same answers, at most 107 bytes; `""` is none. Default `/run/lastsyn/hook.sock`.
+    #[serde(with = "socket")]
+    pub socket: Option<PathBuf>,
+}
+
+/// `log`: what the agent logs, on standard error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Log {
+    /// `trace`, `debug`, `info`, `warn`, `error` or `off`, also per target: `info,lastsyn::sensor=debug`. Default
+    /// `info`. It can be changed while the agent runs (`PUT /v1/log-level`).
+    #[serde(deserialize_with = "level")]
+    pub level: String,
+    /// Default `json`.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+// === impl Drain ===
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self {
+            quiet_period: Duration::from_secs(2),
+            retry_wait: Duration::from_secs(8),
+            min_wait: Duration::ZERO,
+            max_wait: MaxWait::Auto,
+            stop_reserve: Duration::from_secs(10),
+            handshake_grace: Duration::from_secs(3),
+            exit_at_connections: None,
+        }
+    }
+}
+
+impl Drain {
+    /// How long a drain lasts at most: `maxWait`, or what [`DEFAULT_GRACE`] leaves over `stopReserve`.
+    pub fn bound(&self) -> Duration {
+        match self.max_wait {
+            MaxWait::Auto => DEFAULT_GRACE.saturating_sub(self.stop_reserve),
+            MaxWait::Fixed(bound) => bound,
+        }
+    }
+}
+
+// === impl MaxWait ===
+
+impl Serialize for MaxWait {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Fixed(bound) => duration::serialize(bound, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MaxWait {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = MaxWait;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("auto, or a duration such as 25s")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<MaxWait, E> {
+                match text.trim() {
+                    "auto" => Ok(MaxWait::Auto),
+                    text => duration::Visitor.visit_str(text).map(MaxWait::Fixed),
+                }
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<MaxWait, E> {
+                duration::Visitor.visit_u64(number).map(MaxWait::Fixed)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<MaxWait, E> {
+                duration::Visitor.visit_i64(number).map(MaxWait::Fixed)
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<MaxWait, E> {
+                duration::Visitor.visit_f64(number).map(MaxWait::Fixed)
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+// === impl Sensor, Server, Log ===
+
+impl Default for Sensor {
+    fn default() -> Self {
+        Self { strategy: SensorStrategy::Auto, reattach: true }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(), socket: Some(DEFAULT_SOCKET.into()) }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Json }
+    }
+}
+
+fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    crate::telemetry::log::check(&text).map_err(de::Error::custom)?;
+    Ok(text)
+}

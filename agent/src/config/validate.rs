@@ -1,0 +1,92 @@
+//! What the values have to be to each other. Pure.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Config, ConfigError, MaxWait, Watch,
+    duration::format,
+    origin::{Origins, Setting},
+};
+use crate::core::listener::Port;
+
+pub(super) fn check(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
+    check_listeners(config, origins)?;
+    check_drain(config, origins)
+}
+
+fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
+    let exclude = &config.listeners.exclude;
+    let excluded_by = || origins.setting("listeners.exclude", list(exclude));
+    no_port_twice(exclude, excluded_by)?;
+    let Watch::Ports(watch) = &config.listeners.watch else { return Ok(()) };
+    let watched_by = || origins.setting("listeners.watch", list(watch));
+    if watch.is_empty() {
+        return Err(ConfigError::NothingWatched { setting: watched_by() });
+    }
+    no_port_twice(watch, watched_by)?;
+    match watch.iter().find(|port| exclude.contains(port)) {
+        Some(&port) => Err(ConfigError::WatchedAndExcluded { port, watch: watched_by(), exclude: excluded_by() }),
+        None => Ok(()),
+    }
+}
+
+fn no_port_twice(ports: &[Port], setting: impl Fn() -> Box<Setting>) -> Result<(), ConfigError> {
+    let mut seen = BTreeSet::new();
+    match ports.iter().find(|port| !seen.insert(**port)) {
+        Some(&port) => Err(ConfigError::DuplicatePort { setting: setting(), port }),
+        None => Ok(()),
+    }
+}
+
+fn check_drain(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
+    let drain = &config.drain;
+    let bound = drain.bound();
+    let bound_setting = || match drain.max_wait {
+        MaxWait::Auto => origins.setting("drain.maxWait", format_args!("auto = {}", format(bound))),
+        MaxWait::Fixed(_) => origins.setting("drain.maxWait", format(bound)),
+    };
+    if drain.max_wait == MaxWait::Auto && bound.is_zero() {
+        let reserve = origins.setting("drain.stopReserve", format(drain.stop_reserve));
+        return Err(ConfigError::NothingLeft { reserve });
+    }
+    let quiet = || origins.setting("drain.quietPeriod", format(drain.quiet_period));
+    if drain.quiet_period.is_zero() {
+        return Err(ConfigError::QuietPeriodZero { setting: quiet() });
+    }
+    if drain.quiet_period > bound {
+        return Err(ConfigError::QuietPeriodAboveMaxWait { quiet: quiet(), bound: bound_setting() });
+    }
+    if drain.min_wait > bound {
+        let floor = origins.setting("drain.minWait", format(drain.min_wait));
+        return Err(ConfigError::MinWaitAboveMaxWait { floor, bound: bound_setting() });
+    }
+    Ok(())
+}
+
+impl Config {
+    /// What is allowed and probably not meant, a sentence each, for the log at start.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let (retry, bound) = (self.drain.retry_wait, self.drain.bound());
+        if retry > bound {
+            warnings.push(format!(
+                "drain.retryWait ({}) is longer than the bound of a drain ({}): a drain in which a SYN was dropped \
+                 unanswered ends at its bound",
+                format(retry),
+                format(bound),
+            ));
+        }
+        if self.server.address.port() == 0 {
+            warnings.push(format!(
+                "server.address ({}) leaves the port to the kernel: `lastsyn drain` finds the agent only if it is told",
+                self.server.address
+            ));
+        }
+        warnings
+    }
+}
+
+fn list(ports: &[Port]) -> String {
+    let ports: Vec<_> = ports.iter().map(Port::to_string).collect();
+    format!("[{}]", ports.join(", "))
+}

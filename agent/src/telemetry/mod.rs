@@ -1,0 +1,3 @@
+//! What the agent tells about itself.
+
+pub mod log;
