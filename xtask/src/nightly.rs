@@ -49,7 +49,10 @@ impl Nightly {
         })?;
         let version = Version::parse(&verbose)?;
         if !version.full.contains("nightly") {
-            bail!("the toolchain `{name}` is rustc {}: building `core` for the BPF target needs a nightly", version.full);
+            bail!(
+                "the toolchain `{name}` is rustc {}: building `core` for the BPF target needs a nightly",
+                version.full
+            );
         }
         let sysroot = process::read(rustup_run(&name, "rustc").args(["--print", "sysroot"]))?.into();
         Ok(Self { name, sysroot, version })

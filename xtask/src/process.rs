@@ -1,7 +1,6 @@
 //! Running other programs: what they print goes to standard error, and a failure names the whole command.
 
 use std::{
-    ffi::OsString,
     io,
     path::PathBuf,
     process::{Command, Output, Stdio},
@@ -37,15 +36,14 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
     if !status.success() {
         bail!("`{}` failed ({status}): {}", line(command), String::from_utf8_lossy(&stderr).trim_end());
     }
-    let text =
-        String::from_utf8(stdout).with_context(|| format!("`{}` printed what is not UTF-8", line(command)))?;
+    let text = String::from_utf8(stdout).with_context(|| format!("`{}` printed what is not UTF-8", line(command)))?;
     Ok(text.trim_end().to_owned())
 }
 
 /// Where the shell would find a program; `None` when it would not.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     // Administrators' programs are here on Debian, and not on an ordinary user's path.
-    let directories = std::env::var_os("PATH").unwrap_or_else(OsString::new);
+    let directories = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&directories)
         .chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from))
         .map(|directory| directory.join(program))

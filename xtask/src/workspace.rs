@@ -1,7 +1,7 @@
 //! Where things are in the repository, and how its own cargo is called.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -34,4 +34,31 @@ pub(crate) fn cargo_home() -> Result<PathBuf> {
 /// The user's home directory.
 pub(crate) fn home() -> Result<PathBuf> {
     env::home_dir().context("the home directory is not known: set HOME")
+}
+
+/// Every file below `directory` in the order of their names, but for hidden ones, what an editor leaves behind, and
+/// what cargo builds.
+pub(crate) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect(directory, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+        let entry = entry.with_context(|| format!("cannot list {}", directory.display()))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || name.ends_with('~') || name == "target" {
+            continue;
+        }
+        let path = entry.path();
+        if entry.file_type().with_context(|| format!("cannot read {}", path.display()))?.is_dir() {
+            collect(&path, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(())
 }

@@ -47,11 +47,9 @@ pub(crate) fn compile(root: &Path, nightly: &Nightly, linker: &Path) -> Result<P
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     process::run(&mut build).context("the kernel programs do not build")?;
 
-    let built = target_directory.join(TARGET).join("release/lastsyn");
+    let output = target_directory.join(TARGET).join("release/lastsyn");
     let stripped = target_directory.join(FILE);
-    process::run(
-        nightly.command(nightly.internal_program("rust-objcopy")).arg(STRIP).arg(&built).arg(&stripped),
-    )?;
+    process::run(nightly.command(nightly.internal_program("rust-objcopy")).arg(STRIP).arg(&output).arg(&stripped))?;
     Ok(stripped)
 }
 

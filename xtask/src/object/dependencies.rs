@@ -31,8 +31,20 @@ struct Lock {
 /// The digest in hexadecimal. Downloads the dependencies that are not on the machine yet.
 pub(crate) fn digest(root: &Path) -> Result<String> {
     let tree = process::read(workspace::cargo(root).args([
-        "tree", "--quiet", "--locked", "--package", PACKAGE, "--target", TARGET, "--edges", "normal", "--prefix", "none",
-        "--no-dedupe", "--format", "{p}",
+        "tree",
+        "--quiet",
+        "--locked",
+        "--package",
+        PACKAGE,
+        "--target",
+        TARGET,
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--no-dedupe",
+        "--format",
+        "{p}",
     ]))
     .context("the dependencies of the kernel programs cannot be resolved")?;
     let path = root.join("Cargo.lock");

@@ -59,8 +59,9 @@ impl Manifest {
         let path = Self::path(root);
         let text = fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}: make it with `cargo xtask build-ebpf`", path.display()))?;
-        toml::from_str(&text)
-            .with_context(|| format!("{} cannot be understood: make it again with `cargo xtask build-ebpf`", path.display()))
+        toml::from_str(&text).with_context(|| {
+            format!("{} cannot be understood: make it again with `cargo xtask build-ebpf`", path.display())
+        })
     }
 
     /// Writes the object, then the manifest that vouches for it.
@@ -113,6 +114,11 @@ impl Tools {
         .map(|(name, recorded, here)| format!("{name}: made with {recorded}, here is {here}"))
         .collect()
     }
+
+    /// Whether compiler and linker are the same, wherever the sources of `core` come from.
+    pub(crate) fn same_compiler(&self, here: &Self) -> bool {
+        Self { rust_src: here.rust_src.clone(), ..self.clone() } == *here
+    }
 }
 
 #[cfg(test)]
@@ -164,5 +170,14 @@ mod tests {
         assert!(recorded.differences(&recorded).is_empty());
         let here = Tools { bpf_linker: "0.14.0".to_owned(), ..recorded.clone() };
         assert_eq!(recorded.differences(&here), ["bpf-linker: made with 0.13.0, here is 0.14.0"]);
+        assert!(!recorded.same_compiler(&here));
+    }
+
+    #[test]
+    fn another_origin_of_core_leaves_the_compiler_the_same() {
+        let recorded = manifest().tools;
+        let here = Tools { rust_src: "Debian rust-src 1.97.1".to_owned(), ..recorded.clone() };
+        assert_eq!(recorded.differences(&here).len(), 1);
+        assert!(recorded.same_compiler(&here));
     }
 }

@@ -1,15 +1,12 @@
 //! A digest over everything in the repository that decides what the kernel programs are, their dependencies aside.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 use toml::Table;
 
 use super::digest::Parts;
+use crate::workspace;
 
 /// Packages whose files become part of the object.
 const PACKAGES: [&str; 2] = ["ebpf/common", "ebpf/probe"];
@@ -20,26 +17,21 @@ pub(crate) fn digest(root: &Path, recipe: &str) -> Result<String> {
     let mut parts = Parts::default();
     parts.add("recipe", recipe.as_bytes());
 
-    let mut files = Vec::new();
     let mut manifests = Vec::new();
     for package in PACKAGES {
-        collect(&root.join(package), &mut files)?;
+        for path in workspace::files(&root.join(package))? {
+            if path.is_symlink() {
+                bail!("{} is a link: the digest of the sources cannot cover what it points to", path.display());
+            }
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+            let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            parts.add(&name, &content);
+        }
         manifests.push(read_table(&root.join(package).join("Cargo.toml"))?);
     }
-    let files: BTreeMap<String, PathBuf> = files
-        .into_iter()
-        .map(|path| {
-            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            (name, path)
-        })
-        .collect();
-    for (name, path) in files {
-        let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        parts.add(&name, &content);
-    }
 
-    let workspace = read_table(&root.join("Cargo.toml"))?;
-    parts.add("workspace", canonical(&relevant_workspace(&workspace, &manifests))?.as_bytes());
+    let manifest = read_table(&root.join("Cargo.toml"))?;
+    parts.add("workspace", canonical(&relevant_settings(&manifest, &manifests))?.as_bytes());
     let configuration = root.join(".cargo/config.toml");
     if configuration.exists() {
         let mut configuration = read_table(&configuration)?;
@@ -51,8 +43,9 @@ pub(crate) fn digest(root: &Path, recipe: &str) -> Result<String> {
 
 /// The settings of the workspace's manifest that decide how `packages` are compiled: what they inherit, the release
 /// profile, and patches. Lints are not among them, nor the rest's dependencies.
-fn relevant_workspace(workspace: &Table, packages: &[Table]) -> Table {
-    let table = |table: &Table, key: &str| table.get(key).and_then(|value| value.as_table()).cloned().unwrap_or_default();
+fn relevant_settings(workspace: &Table, packages: &[Table]) -> Table {
+    let table =
+        |table: &Table, key: &str| table.get(key).and_then(|value| value.as_table()).cloned().unwrap_or_default();
     let section = table(workspace, "workspace");
     let shared = table(&section, "dependencies");
 
@@ -65,7 +58,7 @@ fn relevant_workspace(workspace: &Table, packages: &[Table]) -> Table {
     let mut dependencies = Table::new();
     for (name, dependency) in packages.iter().flat_map(|package| table(package, "dependencies")) {
         // What is optional is for the agent's side: the kernel programs take the packages' default features.
-        let optional = dependency.get("optional").and_then(|value| value.as_bool()).unwrap_or(false);
+        let optional = dependency.get("optional").and_then(toml::Value::as_bool).unwrap_or(false);
         if let Some(value) = shared.get(&name)
             && !optional
         {
@@ -76,28 +69,6 @@ fn relevant_workspace(workspace: &Table, packages: &[Table]) -> Table {
     relevant.insert("release".to_owned(), table(&table(workspace, "profile"), "release").into());
     relevant.insert("patch".to_owned(), table(workspace, "patch").into());
     relevant
-}
-
-/// Every file below `directory`, but for hidden ones and what an editor leaves behind.
-fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
-        let entry = entry.with_context(|| format!("cannot list {}", directory.display()))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') || name.ends_with('~') || name == "target" {
-            continue;
-        }
-        let path = entry.path();
-        let kind = entry.file_type().with_context(|| format!("cannot read {}", path.display()))?;
-        if kind.is_dir() {
-            collect(&path, files)?;
-        } else if kind.is_file() {
-            files.push(path);
-        } else {
-            bail!("{} is neither a file nor a directory: the digest of the sources cannot cover it", path.display());
-        }
-    }
-    Ok(())
 }
 
 fn read_table(path: &Path) -> Result<Table> {
@@ -162,7 +133,10 @@ mod tests {
     fn what_reaches_the_object_changes_the_digest() {
         assert!(changes_digest("ebpf/common/src/lib.rs", "#![no_std] // more"));
         assert!(changes_digest("ebpf/probe/src/new.rs", ""));
-        assert!(changes_digest("ebpf/probe/Cargo.toml", "[dependencies]\naya-ebpf = { workspace = true, features = [] }"));
+        assert!(changes_digest(
+            "ebpf/probe/Cargo.toml",
+            "[dependencies]\naya-ebpf = { workspace = true, features = [] }"
+        ));
         assert!(changes_digest("Cargo.toml", &WORKSPACE.replace("aya-ebpf = \"2\"", "aya-ebpf = \"2.1\"")));
         assert!(changes_digest("Cargo.toml", &WORKSPACE.replace("opt-level = \"s\"", "opt-level = 3")));
         assert!(changes_digest("Cargo.toml", &WORKSPACE.replace("0.1.0", "0.2.0")));
@@ -177,7 +151,10 @@ mod tests {
         assert!(!changes_digest("ebpf/probe/src/.main.rs.swp", "editor"));
         assert!(!changes_digest("Cargo.toml", &WORKSPACE.replace("tokio = \"3\"", "tokio = \"4\"")));
         assert!(!changes_digest("Cargo.toml", &WORKSPACE.replace("aya = \"1\"", "aya = \"1.1\"")));
-        assert!(!changes_digest("Cargo.toml", &WORKSPACE.replace("missing_docs = \"warn\"", "missing_docs = \"deny\"")));
+        assert!(!changes_digest(
+            "Cargo.toml",
+            &WORKSPACE.replace("missing_docs = \"warn\"", "missing_docs = \"deny\"")
+        ));
         assert!(!changes_digest(".cargo/config.toml", "[alias]\nx = \"run\"\n"));
     }
 

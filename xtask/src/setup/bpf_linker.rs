@@ -16,23 +16,38 @@ pub(crate) const VERSION: &str = "0.13.0";
 
 /// The linker's path, after it has been built where it was not there or was built for another nightly.
 pub(crate) fn ensure(nightly: &Nightly) -> Result<PathBuf> {
-    let directory = cache::directory()?.join(format!("bpf-linker-{VERSION}"));
-    let program = directory.join("bin/bpf-linker");
-    let stamp = format!("bpf-linker {VERSION} for rustc {} LLVM {}\n", nightly.version().commit, nightly.version().llvm);
-    if is_ready(&directory, &stamp, &program) {
+    if let Some(program) = installed(nightly)? {
         return Ok(program);
     }
     let _lock = cache::lock()?;
-    if is_ready(&directory, &stamp, &program) {
+    // Another run may have built it while this one waited.
+    if let Some(program) = installed(nightly)? {
         return Ok(program);
     }
-    eprintln!("Building bpf-linker {VERSION} against LLVM {} of {} (about a minute)", nightly.version().llvm, nightly.name());
-    cache::replace(&directory, &stamp, |content| build(nightly, content))?;
-    Ok(program)
+    let version = nightly.version();
+    eprintln!("Building bpf-linker {VERSION} against LLVM {} of {} (about a minute)", version.llvm, version.full);
+    let directory = directory()?;
+    cache::replace(&directory, &stamp(nightly), |content| build(nightly, content))?;
+    Ok(program(&directory))
 }
 
-fn is_ready(directory: &Path, stamp: &str, program: &Path) -> bool {
-    cache::stamp(directory).as_deref() == Some(stamp) && program.is_file()
+/// The linker's path; `None` where it is not there or was built for another nightly.
+pub(crate) fn installed(nightly: &Nightly) -> Result<Option<PathBuf>> {
+    let directory = directory()?;
+    let program = program(&directory);
+    Ok((cache::stamp(&directory) == Some(stamp(nightly)) && program.is_file()).then_some(program))
+}
+
+fn directory() -> Result<PathBuf> {
+    Ok(cache::directory()?.join(format!("bpf-linker-{VERSION}")))
+}
+
+fn program(directory: &Path) -> PathBuf {
+    directory.join("bin/bpf-linker")
+}
+
+fn stamp(nightly: &Nightly) -> String {
+    format!("bpf-linker {VERSION} for rustc {} LLVM {}\n", nightly.version().commit, nightly.version().llvm)
 }
 
 fn build(nightly: &Nightly, destination: &Path) -> Result<()> {
@@ -58,7 +73,7 @@ fn build(nightly: &Nightly, destination: &Path) -> Result<()> {
     process::run(&mut install)?;
     fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
 
-    let version = process::read(nightly.command(destination.join("bin/bpf-linker")).arg("--version"))
+    let version = process::read(nightly.command(program(destination)).arg("--version"))
         .context("the new bpf-linker does not run")?;
     if version != format!("bpf-linker {VERSION}") {
         bail!("the new bpf-linker calls itself `{version}`, not {VERSION}");
