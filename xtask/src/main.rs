@@ -1,2 +1,101 @@
-//! Repository tasks.
-fn main() {}
+//! What developers and CI do with this repository: `cargo xtask VERB`.
+
+mod bench;
+mod build_ebpf;
+mod check_ebpf;
+mod demo;
+mod lab_program;
+mod lint;
+mod nightly;
+mod object;
+mod process;
+mod prove;
+mod setup;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Get every tool that is missing; safe to run again
+    Setup(setup::Choice),
+    /// Compile the kernel programs and write them, with their manifest, to ebpf/object
+    BuildEbpf,
+    /// Fail when ebpf/object is not what the sources of the kernel programs say
+    CheckEbpf {
+        /// Fail also where the object cannot be compared with a rebuild
+        #[arg(long)]
+        require_rebuild: bool,
+    },
+    /// Check formatting, clippy on both targets, documentation, and the length of files
+    Lint,
+    /// Do what CI does: setup, lint, check-ebpf, build, test
+    Test {
+        /// Fail also where the object cannot be compared with a rebuild
+        #[arg(long)]
+        require_rebuild: bool,
+        /// Arguments for `cargo test`
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Hold a real drain on this machine and show it
+    Demo {
+        /// Run the release build
+        #[arg(long)]
+        release: bool,
+        /// Arguments for the demonstration: `--scenario NAME`, `--json`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Show one promise with full numbers, on the release build
+    Prove {
+        /// The promise's name and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Measure the release build
+    Bench {
+        /// The benchmark's name and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<()> {
+    let root = workspace::root()?;
+    let rebuild = |required| if required { check_ebpf::Rebuild::Required } else { check_ebpf::Rebuild::WherePossible };
+    match verb {
+        Verb::Setup(choice) => setup::run(&choice),
+        Verb::BuildEbpf => build_ebpf::run(&root),
+        Verb::CheckEbpf { require_rebuild } => check_ebpf::run(&root, rebuild(require_rebuild)),
+        Verb::Lint => lint::run(&root),
+        Verb::Test { require_rebuild, arguments } => test::run(&root, rebuild(require_rebuild), &arguments),
+        Verb::Demo { release, arguments } => {
+            let profile = if release { lab_program::Profile::Release } else { lab_program::Profile::Debug };
+            demo::run(&root, profile, &arguments)
+        }
+        Verb::Prove { arguments } => prove::run(&root, &arguments),
+        Verb::Bench { arguments } => bench::run(&root, &arguments),
+    }
+}

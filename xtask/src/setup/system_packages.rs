@@ -1,0 +1,69 @@
+//! Programs that come from the system's package manager.
+
+use anyhow::Result;
+
+use super::apt;
+use crate::process;
+
+/// What programs are for. Each purpose includes the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    /// Running `cargo xtask demo`.
+    Demo,
+    /// Running the tests.
+    Test,
+    /// Finding out why one of them fails.
+    Debugging,
+}
+
+/// A Debian package, and one program of it by which its presence is known.
+struct Package {
+    name: &'static str,
+    program: &'static str,
+    purpose: Purpose,
+    why: &'static str,
+}
+
+const PACKAGES: [Package; 9] = [
+    Package { name: "haproxy", program: "haproxy", purpose: Purpose::Demo, why: "the server in the pod" },
+    Package { name: "iproute2", program: "ip", purpose: Purpose::Demo, why: "network namespaces and links of the lab" },
+    Package { name: "nftables", program: "nft", purpose: Purpose::Demo, why: "forwarding as a node's proxy does it" },
+    Package { name: "conntrack", program: "conntrack", purpose: Purpose::Demo, why: "the node's connection table" },
+    Package { name: "util-linux", program: "nsenter", purpose: Purpose::Demo, why: "servers inside a namespace" },
+    Package { name: "bpftool", program: "bpftool", purpose: Purpose::Test, why: "which programs are attached" },
+    Package { name: "libcap2-bin", program: "capsh", purpose: Purpose::Test, why: "running without capabilities" },
+    Package {
+        name: "ethtool",
+        program: "ethtool",
+        purpose: Purpose::Debugging,
+        why: "offloads and counters of a link",
+    },
+    Package { name: "tcpdump", program: "tcpdump", purpose: Purpose::Debugging, why: "packets of a link" },
+];
+
+/// Installs what `purpose` needs and the machine does not have.
+pub(crate) fn ensure(purpose: Purpose) -> Result<()> {
+    let needed = PACKAGES.iter().filter(|package| package.purpose <= purpose);
+    let missing: Vec<_> = needed.filter(|package| process::find_program(package.program).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for Package { name, program, why, .. } in &missing {
+        eprintln!("Missing: {program} ({why}), from the package {name}");
+    }
+    let names: Vec<_> = missing.iter().map(|package| package.name).collect();
+    apt::install(&names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_is_asked_for_once_and_in_the_order_of_purposes() {
+        for (index, package) in PACKAGES.iter().enumerate() {
+            assert!(PACKAGES[index + 1..].iter().all(|other| other.program != package.program), "{}", package.program);
+        }
+        assert!(PACKAGES.is_sorted_by_key(|package| package.purpose));
+    }
+}
