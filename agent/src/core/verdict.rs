@@ -165,3 +165,13 @@ pub enum Strategy {
     /// The namespace's TCP counters and the socket table: coarse, never enough for `quiet`.
     Counters,
 }
+
+impl Strategy {
+    /// The name that verdicts, metrics and log lines use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcx => "tcx",
+            Self::Counters => "counters",
+        }
+    }
+}

@@ -45,6 +45,12 @@ impl Core {
         self.evidence.as_ref().map_or_else(Vec::new, |evidence| report::listeners(&self.watched, evidence, from))
     }
 
+    /// Every watched listener, counted since it is watched.
+    pub fn totals(&self, now: Monotonic) -> Vec<Listener> {
+        let from = report::From { drain: None, quiet_period: self.settings.quiet_period, now };
+        self.evidence.as_ref().map_or_else(Vec::new, |evidence| report::listeners(&self.watched, evidence, from))
+    }
+
     /// The newest evidence.
     pub fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_ref()

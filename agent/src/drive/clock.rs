@@ -4,6 +4,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::core::clock::Monotonic;
 
+/// Wall time, RFC 3339 in UTC. For people: it enters a verdict and decides nothing.
+pub fn wall_time() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
 /// `CLOCK_MONOTONIC` now: what `bpf_ktime_get_ns` reads, too. It stands still while the machine is suspended.
 pub fn now() -> Monotonic {
     let time = clock_gettime(ClockId::Monotonic);

@@ -14,8 +14,9 @@ mod slots;
 mod tcx;
 
 pub use capabilities::{Capability, MissingCapabilities, missing_capabilities};
-pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer};
+pub use attach::AttachError;
+pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer, families};
 pub use object::{LoadError, Loaded};
-pub use select::{Choice, Sensor};
+pub use select::{Choice, SelectError, Sensor};
 pub use slots::SlotsFull;
-pub use tcx::Tcx;
+pub use tcx::{Tcx, TcxError};

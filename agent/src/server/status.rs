@@ -40,6 +40,20 @@ pub enum State {
     Ended,
 }
 
+impl State {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Serving, Self::Draining, Self::Ended];
+
+    /// The name that the status and the metrics use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serving => "serving",
+            Self::Draining => "draining",
+            Self::Ended => "ended",
+        }
+    }
+}
+
 /// The sensor's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

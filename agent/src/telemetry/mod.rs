@@ -1,3 +1,4 @@
 //! What the agent tells about itself.
 
 pub mod log;
+pub mod metrics;

@@ -1,0 +1,105 @@
+//! One reading of everything the kernel shows, in the order that the core relies on.
+
+use std::net::IpAddr;
+
+use crate::{
+    core::{
+        event::{ByFamily, Depth, Evidence, NamespaceCounters, SensorState},
+        listener::Port,
+        verdict::NotObserved,
+    },
+    drive::clock,
+    sensor::{Interface, Interfaces, Sensor, families, namespace},
+    sockets,
+};
+
+/// Reads the evidence.
+pub struct Reader {
+    sensor: Sensor,
+    interfaces: Interfaces,
+    /// The newest answer, which stands while the kernel gives none.
+    addresses: Vec<IpAddr>,
+    counters: NamespaceCounters,
+}
+
+impl Reader {
+    /// A reader over a sensor that is in place.
+    pub fn new(sensor: Sensor, interfaces: Interfaces) -> Self {
+        Self { sensor, interfaces, addresses: Vec::new(), counters: NamespaceCounters::default() }
+    }
+
+    /// The sensor.
+    pub fn sensor(&self) -> &Sensor {
+        &self.sensor
+    }
+
+    /// The pod's addresses, as of the last reading.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    /// Counts a port from now on.
+    pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
+        self.sensor.watch(port)
+    }
+
+    /// Reads. Whatever fails is part of the evidence: not observed, with the reason.
+    pub(super) async fn read(&mut self, depth: Depth) -> Evidence {
+        let mut not_observed = Vec::new();
+        let interfaces = self.look_around(&mut not_observed).await;
+        let taken_at = clock::now();
+        // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
+        let namespace = namespace::counters().map_err(|error| error.to_string());
+        let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth == Depth::Connections);
+        let sockets = sockets::read(depth);
+        let passive_opens_after = namespace::passive_opens().map_err(|error| error.to_string());
+        let mut sensor = counts.state;
+        let (namespace, passive_opens_after) = match (namespace, passive_opens_after) {
+            (Ok(namespace), Ok(after)) => (namespace, after),
+            (Err(why), _) | (_, Err(why)) => {
+                sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
+                (self.counters, self.counters.passive_opens)
+            }
+        };
+        self.counters = namespace;
+        if interfaces.is_none() {
+            let why = "the pod's interfaces could not be listed, so that none is sure to be watched".to_owned();
+            sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
+        }
+        not_observed.extend(counts.not_observed);
+        Evidence {
+            taken_at,
+            namespace,
+            sensor,
+            attempts_anywhere: counts.attempts_anywhere,
+            attempts: counts.attempts,
+            unattributed: counts.unattributed,
+            families: self.families(),
+            sockets,
+            passive_opens_after,
+            not_observed,
+        }
+    }
+
+    async fn look_around(&mut self, not_observed: &mut Vec<NotObserved>) -> Option<Vec<Interface>> {
+        let mut missed = |what: &str, error: &dyn std::fmt::Display| {
+            let what = what.to_owned();
+            not_observed.push(NotObserved { what, name: None, family: None, why: error.to_string() });
+        };
+        match self.interfaces.addresses().await {
+            Ok(addresses) => self.addresses = addresses,
+            Err(error) => missed("address", &error),
+        }
+        match self.interfaces.list().await {
+            Ok(interfaces) => Some(interfaces),
+            Err(error) => {
+                missed("interface", &error);
+                None
+            }
+        }
+    }
+
+    fn families(&self) -> ByFamily<bool> {
+        families(&self.addresses)
+    }
+}

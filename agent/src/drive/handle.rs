@@ -1,0 +1,100 @@
+//! How the server speaks to the loop.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    core::{
+        event::CallerId,
+        verdict::Verdict,
+    },
+    drive::look::Look,
+};
+
+/// What can be asked of the loop.
+pub enum Request {
+    /// A hook was called.
+    Drain {
+        /// Where the verdict goes.
+        answer: oneshot::Sender<(CallerId, oneshot::Receiver<Arc<Verdict>>)>,
+    },
+    /// A hook's caller went away.
+    Leave(CallerId),
+    /// Somebody looks.
+    Look {
+        /// Where the answer goes.
+        answer: oneshot::Sender<Look>,
+    },
+}
+
+/// The server's end. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+/// The loop has ended: the agent is stopping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the agent is stopping")]
+pub struct Gone;
+
+/// A hook's call that waits for its verdict. Dropping it tells the loop that the caller went away, which ends nothing.
+pub struct Drain {
+    caller: CallerId,
+    verdict: oneshot::Receiver<Arc<Verdict>>,
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+/// Both ends.
+pub fn channel() -> (Handle, mpsc::UnboundedReceiver<Request>) {
+    let (requests, receiver) = mpsc::unbounded_channel();
+    (Handle { requests }, receiver)
+}
+
+impl Handle {
+    /// Calls the hook.
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub async fn drain(&self) -> Result<Drain, Gone> {
+        let (answer, registered) = oneshot::channel();
+        self.ask(Request::Drain { answer })?;
+        let (caller, verdict) = registered.await.map_err(|oneshot::error::RecvError { .. }| Gone)?;
+        Ok(Drain { caller, verdict, requests: self.requests.clone() })
+    }
+
+    /// Looks at the agent.
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub async fn look(&self) -> Result<Look, Gone> {
+        let (answer, look) = oneshot::channel();
+        self.ask(Request::Look { answer })?;
+        look.await.map_err(|oneshot::error::RecvError { .. }| Gone)
+    }
+
+    fn ask(&self, request: Request) -> Result<(), Gone> {
+        self.requests.send(request).map_err(|mpsc::error::SendError(_)| Gone)
+    }
+}
+
+impl Drain {
+    /// Waits for the verdict.
+    ///
+    /// # Errors
+    ///
+    /// If the agent stops first.
+    pub async fn verdict(mut self) -> Result<Arc<Verdict>, Gone> {
+        (&mut self.verdict).await.map_err(|oneshot::error::RecvError { .. }| Gone)
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        // After the verdict, or with the loop gone, there is nobody to tell.
+        drop(self.requests.send(Request::Leave(self.caller)));
+    }
+}

@@ -1,0 +1,67 @@
+//! What whoever looks at the agent is shown.
+
+use crate::{
+    core::{
+        clock::{Monotonic, millis},
+        drain::Core,
+        event::{Evidence, SensorState},
+        verdict::{Listener, Strategy},
+    },
+    drive::evidence::Reader,
+    server::status::{DrainStatus, JournalLine, SensorStatus, State, Status},
+};
+
+/// The status, and what the metrics need beyond it.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The status.
+    pub status: Status,
+    /// Every watched listener, counted since it is watched.
+    pub totals: Vec<Listener>,
+    /// The newest evidence.
+    pub evidence: Option<Evidence>,
+}
+
+/// Looks.
+pub(super) fn look(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Look {
+    let evidence = core.evidence().cloned();
+    Look { status: status(core, reader, started, now), totals: core.totals(now), evidence }
+}
+
+fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Status {
+    let drain = core.drain_view(now);
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        uptime_ms: millis(now.since(started)),
+        state: match (&drain, core.verdict()) {
+            (Some(_), _) => State::Draining,
+            (None, Some(_)) => State::Ended,
+            (None, None) => State::Serving,
+        },
+        sensor: sensor(core.evidence(), reader),
+        listeners: core.listeners(now),
+        drain: drain.map(|drain| DrainStatus {
+            started_at: drain.started_at,
+            elapsed_ms: drain.elapsed_ms,
+            max_wait_ms: drain.max_wait_ms,
+            callers: u32::try_from(drain.callers).unwrap_or(u32::MAX),
+            holding: drain.holding,
+        }),
+        drains_ended: core.drains_ended(),
+        verdict: core.verdict().map(|verdict| (**verdict).clone()),
+        journal: core
+            .journal()
+            .entries()
+            .map(|entry| JournalLine { at_ms: millis(entry.at.since(started)), what: entry.what.to_string() })
+            .collect(),
+    }
+}
+
+fn sensor(evidence: Option<&Evidence>, reader: &Reader) -> SensorStatus {
+    let (strategy, why): (Strategy, _) = match evidence.map(|evidence| &evidence.sensor) {
+        Some(SensorState::Proven { strategy, .. }) => (*strategy, None),
+        Some(SensorState::Unproven { strategy, why }) => (*strategy, Some(why.clone())),
+        None => (reader.sensor().strategy(), Some("nothing has been read yet".to_owned())),
+    };
+    SensorStatus { strategy, healthy: why.is_none(), why, interfaces: reader.sensor().interfaces() }
+}

@@ -1,0 +1,250 @@
+//! `lastsyn run`: everything put together, and the loop.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    config::{Config, SensorStrategy, Watch as WatchConfig},
+    core::{
+        clock::Monotonic,
+        drain::Core,
+        event::{Action, CallerId, Depth, Event},
+        listener::Port,
+        settings::{Settings, Watch},
+        verdict::{Strategy, Verdict},
+    },
+    drive::{
+        clock,
+        evidence::Reader,
+        handle::{Request, channel},
+        look::look,
+    },
+    sensor::{Choice, InterfaceError, Interfaces, SelectError, Sensor},
+    server::{self, ServeError},
+    telemetry::{log::LevelHandle, metrics::Metrics},
+};
+
+/// Evidence that is younger than this is shown again to whoever looks: looking often shall cost little.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// How long connections have to carry their last answers away when the agent stops. S7 allows 100 ms in all.
+const GOODBYE: Duration = Duration::from_millis(50);
+
+/// The agent cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The interfaces cannot be listed.
+    #[error(transparent)]
+    Interfaces(#[from] InterfaceError),
+    /// The sensor that the operator insists on cannot be had.
+    #[error("{0}; with sensor.strategy: auto the agent would run on the kernel's TCP counters instead")]
+    Sensor(#[from] SelectError),
+    /// The server cannot listen.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Signals cannot be awaited.
+    #[error("cannot wait for SIGTERM: {0}")]
+    Signal(#[source] std::io::Error),
+}
+
+/// Runs the agent until it is asked to stop and nothing keeps it (S7).
+///
+/// # Errors
+///
+/// If it cannot begin. Once it runs, whatever fails is told in the verdict.
+pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
+    // First of all: a SIGTERM that came before this line would end the agent at once, after it the loop decides.
+    let terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
+    let interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
+    let interfaces = Interfaces::open()?;
+    let sensor = Sensor::select(choice(config.sensor.strategy), &interfaces.list().await?, config.sensor.reattach)?;
+    if let Sensor::Counters { why, .. } = &sensor {
+        tracing::warn!(%why, "drains can end `unverified` at best");
+    }
+    let (handle, requests) = channel();
+    let (addresses, known_addresses) = watch::channel(Vec::new());
+    let metrics = Arc::new(Metrics::new());
+    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = %config.server.address,
+        strategy = sensor.strategy().name(),
+        interfaces = ?sensor.interfaces(),
+        "counting"
+    );
+    let now = clock::now();
+    let agent = Agent {
+        core: Core::new(settings(&config), now),
+        reader: Reader::new(sensor, interfaces),
+        addresses,
+        waiting: BTreeMap::new(),
+        callers: 0,
+        started: now,
+        logged: 0,
+        metrics,
+        told: 0,
+    };
+    agent.drive(requests, terminate, interrupt).await;
+    server.stop(GOODBYE).await;
+    Ok(())
+}
+
+struct Agent {
+    core: Core,
+    reader: Reader,
+    /// The pod's own addresses, for the server (S10).
+    addresses: watch::Sender<Vec<IpAddr>>,
+    waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
+    callers: u64,
+    started: Monotonic,
+    /// Journal entries that are in the log already.
+    logged: u64,
+    metrics: Arc<Metrics>,
+    /// Drains that are in the metrics already.
+    told: u64,
+}
+
+impl Agent {
+    async fn drive(mut self, mut requests: mpsc::UnboundedReceiver<Request>, mut terminate: Signal, mut interrupt: Signal) {
+        self.handle(Event::Clock);
+        loop {
+            if self.carry_out().await {
+                return;
+            }
+            let due = self.core.poll_timeout().map(instant);
+            tokio::select! {
+                Some(request) = requests.recv() => self.serve(request).await,
+                _ = terminate.recv() => self.handle(Event::Terminate),
+                _ = interrupt.recv() => self.handle(Event::Terminate),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.handle(Event::Clock),
+            }
+        }
+    }
+
+    /// Does what the core wants done; `true` when that is to stop.
+    async fn carry_out(&mut self) -> bool {
+        while let Some(action) = self.core.poll() {
+            match action {
+                Action::Read(depth) => self.read(depth).await,
+                Action::Watch(port) => {
+                    if let Err(why) = self.reader.watch(port) {
+                        tracing::warn!(%port, %why, "not counted");
+                    }
+                }
+                Action::Answer(caller, verdict) => {
+                    if let Some(answer) = self.waiting.remove(&caller) {
+                        // A caller that has just gone is no failure.
+                        drop(answer.send(verdict));
+                    }
+                }
+                Action::Exit => return true,
+            }
+        }
+        false
+    }
+
+    async fn read(&mut self, depth: Depth) {
+        let evidence = self.reader.read(depth).await;
+        self.addresses.send_if_modified(|known| {
+            let changed = known.as_slice() != self.reader.addresses();
+            if changed {
+                self.reader.addresses().clone_into(known);
+            }
+            changed
+        });
+        self.handle(Event::Evidence(Box::new(evidence)));
+    }
+
+    async fn serve(&mut self, request: Request) {
+        match request {
+            Request::Drain { answer } => {
+                let caller = CallerId(self.callers);
+                let (sender, verdict) = oneshot::channel();
+                if answer.send((caller, verdict)).is_ok() {
+                    self.callers += 1;
+                    self.waiting.insert(caller, sender);
+                    self.handle(Event::HookCalled { caller, wall_time: clock::wall_time() });
+                }
+            }
+            Request::Leave(caller) => {
+                if self.waiting.remove(&caller).is_some() {
+                    self.handle(Event::HookLeft { caller });
+                }
+            }
+            Request::Look { answer } => {
+                let now = clock::now();
+                let stale = self.core.evidence().is_none_or(|evidence| evidence.taken_at.age_at(now).reaches(FRESH));
+                if stale {
+                    self.read(Depth::Listeners).await;
+                }
+                // Nobody waits any more if this fails.
+                drop(answer.send(look(&self.core, &self.reader, self.started, clock::now())));
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.core.handle(event, clock::now());
+        self.log_journal();
+        if self.core.drains_ended() > self.told
+            && let Some(verdict) = self.core.verdict()
+        {
+            self.told = self.core.drains_ended();
+            self.metrics.drain_ended(verdict);
+            log_verdict(verdict);
+        }
+    }
+
+    fn log_journal(&mut self) {
+        let journal = self.core.journal();
+        let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
+        let kept = journal.entries().count();
+        for entry in journal.entries().skip(kept.saturating_sub(new)) {
+            tracing::info!("{}", entry.what);
+        }
+        self.logged = journal.recorded();
+    }
+}
+
+/// The final report: one line that holds the whole verdict.
+fn log_verdict(verdict: &Verdict) {
+    match serde_json::to_string(verdict) {
+        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{}", verdict.reason.name()),
+        Err(error) => tracing::warn!(%error, "the verdict cannot be written as JSON"),
+    }
+}
+
+/// Tokio's instant for a time of our clock: both are `CLOCK_MONOTONIC`, but tokio does not say so.
+fn instant(time: Monotonic) -> Instant {
+    Instant::now() + time.since(clock::now())
+}
+
+fn choice(strategy: SensorStrategy) -> Choice {
+    match strategy {
+        SensorStrategy::Auto => Choice::Auto,
+        SensorStrategy::Tcx => Choice::Only(Strategy::Tcx),
+        SensorStrategy::Counters => Choice::Only(Strategy::Counters),
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    let own = Port::try_from(config.server.address.port()).ok();
+    Settings {
+        watch: match &config.listeners.watch {
+            WatchConfig::Auto => Watch::Auto { exclude: config.listeners.exclude.iter().copied().chain(own).collect() },
+            WatchConfig::Ports(ports) => Watch::Ports(ports.clone()),
+        },
+        quiet_period: config.drain.quiet_period,
+        retry_wait: config.drain.retry_wait,
+        min_wait: config.drain.min_wait,
+        max_wait: config.drain.bound(),
+        handshake_grace: config.drain.handshake_grace,
+        exit_at_connections: config.drain.exit_at_connections.map(u64::from),
+        stop_reserve: config.drain.stop_reserve,
+    }
+}

@@ -1,0 +1,149 @@
+//! The paths.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json, Router,
+    extract::{Request, State},
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde_json::json;
+use tokio::{sync::watch, time::timeout};
+
+use super::peer::Peer;
+use crate::{
+    drive::{Gone, Handle, Look},
+    telemetry::{
+        log::LevelHandle,
+        metrics::{self, Metrics},
+    },
+};
+
+/// A loop that does not answer for this long is stuck.
+const STUCK: Duration = Duration::from_secs(2);
+
+/// Longer than any sensible log level.
+const LEVEL_LENGTH: usize = 4096;
+
+/// What the handlers work with.
+#[derive(Clone)]
+pub(super) struct AppState {
+    handle: Handle,
+    addresses: watch::Receiver<Vec<IpAddr>>,
+    level: LevelHandle,
+    metrics: Arc<Metrics>,
+}
+
+impl AppState {
+    pub(super) fn new(handle: Handle, addresses: watch::Receiver<Vec<IpAddr>>, level: LevelHandle, metrics: Arc<Metrics>) -> Self {
+        Self { handle, addresses, level, metrics }
+    }
+
+    async fn look(&self) -> Result<Look, Failure> {
+        let look = timeout(STUCK, self.handle.look()).await.map_err(|_: tokio::time::error::Elapsed| Failure::Stuck)?;
+        Ok(look?)
+    }
+}
+
+/// All paths.
+pub(super) fn router(state: AppState) -> Router {
+    let pod_only = Router::new()
+        .route("/drain", get(drain).post(drain))
+        .route("/v1/log-level", get(level).put(set_level))
+        .route_layer(middleware::from_fn_with_state(state.clone(), only_the_pod));
+    Router::new()
+        .merge(pod_only)
+        .route("/v1/status", get(status))
+        .route("/metrics", get(show_metrics))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .with_state(state)
+}
+
+/// Why a request was not done.
+enum Failure {
+    Stopping,
+    Stuck,
+    NotThePod,
+    Level(String),
+}
+
+impl From<Gone> for Failure {
+    fn from(Gone: Gone) -> Self {
+        Self::Stopping
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let (status, error) = match self {
+            Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "the agent is stopping".to_owned()),
+            Self::Stuck => (StatusCode::SERVICE_UNAVAILABLE, format!("the agent's loop has not answered for {STUCK:?}")),
+            Self::NotThePod => {
+                let error = "only the pod itself may ask for this: over loopback, its own addresses or the unix socket; \
+                             use the exec hook `lastsyn drain`";
+                (StatusCode::FORBIDDEN, error.to_owned())
+            }
+            Self::Level(error) => (StatusCode::BAD_REQUEST, error),
+        };
+        (status, Json(json!({ "error": error }))).into_response()
+    }
+}
+
+/// S10.
+async fn only_the_pod(
+    State(state): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let allowed = peer.is_the_pod(&state.addresses.borrow());
+    if allowed {
+        return next.run(request).await;
+    }
+    tracing::warn!(?peer, path = request.uri().path(), "refused: the request does not come from the pod");
+    Failure::NotThePod.into_response()
+}
+
+/// Blocks until the drain has ended. A caller that goes away ends nothing.
+async fn drain(State(state): State<AppState>) -> Result<Response, Failure> {
+    let verdict = state.handle.drain().await?.verdict().await?;
+    Ok(Json(&*verdict).into_response())
+}
+
+async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
+    Ok(Json(state.look().await?.status).into_response())
+}
+
+async fn show_metrics(State(state): State<AppState>) -> Result<Response, Failure> {
+    let text = state.metrics.text(&state.look().await?);
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// Liveness: the loop answers.
+async fn healthz(State(state): State<AppState>) -> Result<&'static str, Failure> {
+    state.look().await?;
+    Ok("ok\n")
+}
+
+/// The kernel's evidence has been read.
+async fn readyz(State(state): State<AppState>) -> Result<&'static str, Failure> {
+    state.look().await?.evidence.map(|_| "ok\n").ok_or(Failure::Stuck)
+}
+
+async fn level(State(state): State<AppState>) -> String {
+    format!("{}\n", state.level.get())
+}
+
+async fn set_level(State(state): State<AppState>, body: axum::body::Bytes) -> Result<String, Failure> {
+    let text = std::str::from_utf8(&body).map(str::trim).unwrap_or_default();
+    if text.is_empty() || text.len() > LEVEL_LENGTH {
+        return Err(Failure::Level("the body is to be a log level, such as `debug`".to_owned()));
+    }
+    state.level.set(text).map_err(|error| Failure::Level(error.to_string()))?;
+    tracing::info!(level = text, "log level changed");
+    Ok(format!("{text}\n"))
+}

@@ -1,0 +1,172 @@
+//! The metrics, in the OpenMetrics text format. What the kernel counts is taken over when somebody asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+
+use crate::{
+    core::verdict::Verdict,
+    drive::Look,
+    server::status::State,
+};
+
+/// The media type of [`Metrics::text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of the drain histogram's buckets, in seconds: around the default quiet period and bound.
+const DRAIN_BUCKETS: [f64; 11] = [1.0, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 30.0];
+
+type GaugeF64 = Gauge<f64, AtomicU64>;
+
+/// All metrics.
+pub struct Metrics {
+    registry: Registry,
+    attempts: Family<AttemptLabels, Counter>,
+    last_attempt_age: Family<ListenerLabels, GaugeF64>,
+    accept_queue: Family<PortLabels, Gauge>,
+    drain_state: Family<StateLabels, Gauge>,
+    drains: Family<ReasonLabels, Counter>,
+    drain_duration: Histogram,
+    sensor: Family<StrategyLabels, Gauge>,
+    sensor_healthy: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    port: u32,
+    family: &'static str,
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    port: u32,
+    family: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PortLabels {
+    port: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StrategyLabels {
+    strategy: &'static str,
+}
+
+impl Metrics {
+    /// Nothing has happened yet.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("lastsyn");
+        let attempts = Family::default();
+        registry.register("attempts", "SYNs that reached a watched port, by class", attempts.clone());
+        let last_attempt_age = Family::default();
+        registry.register_with_unit(
+            "last_attempt_age",
+            "How long ago the last attempt came that counts",
+            Unit::Seconds,
+            last_attempt_age.clone(),
+        );
+        let accept_queue = Family::default();
+        registry.register("accept_queue", "Connections that wait to be accepted", accept_queue.clone());
+        let drain_state = Family::default();
+        registry.register("drain_state", "1 for what the agent is doing, 0 for the others", drain_state.clone());
+        let drains = Family::default();
+        registry.register("drains", "Drains that have ended, by reason", drains.clone());
+        let drain_duration = Histogram::new(DRAIN_BUCKETS);
+        registry.register_with_unit(
+            "drain_duration",
+            "From the hook's call to its answer",
+            Unit::Seconds,
+            drain_duration.clone(),
+        );
+        let sensor = Family::default();
+        registry.register("sensor_info", "1 for how SYNs are seen", sensor.clone());
+        let sensor_healthy = Gauge::default();
+        registry.register("sensor_healthy", "1 while the sensor is known to see every SYN", sensor_healthy.clone());
+        registry.register("build", "The agent's version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        Self {
+            registry,
+            attempts,
+            last_attempt_age,
+            accept_queue,
+            drain_state,
+            drains,
+            drain_duration,
+            sensor,
+            sensor_healthy,
+        }
+    }
+
+    /// A drain has ended.
+    pub fn drain_ended(&self, verdict: &Verdict) {
+        self.drains.get_or_create(&ReasonLabels { reason: verdict.reason.name() }).inc();
+        self.drain_duration.observe(seconds(verdict.duration_ms));
+    }
+
+    /// Takes over what a look at the agent shows, and writes everything out.
+    pub fn text(&self, look: &Look) -> String {
+        self.take(look);
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            // Writing to a string does not fail; half an answer would be read as a whole one.
+            Err(std::fmt::Error) => String::new(),
+        }
+    }
+
+    fn take(&self, look: &Look) {
+        self.last_attempt_age.clear();
+        for listener in &look.totals {
+            for counts in &listener.families {
+                let (port, family) = (u32::from(listener.port.number()), counts.family.name());
+                for (class, count) in [("new", counts.new), ("opaque", counts.opaque)] {
+                    let counter = self.attempts.get_or_create_owned(&AttemptLabels { port, family, class });
+                    counter.inner().store(count, Ordering::Relaxed);
+                }
+                if let Some(age) = counts.last_attempt_ago_ms {
+                    self.last_attempt_age.get_or_create(&ListenerLabels { port, family }).set(seconds(age));
+                }
+            }
+        }
+        self.accept_queue.clear();
+        let sockets = look.evidence.as_ref().and_then(|evidence| evidence.sockets.as_ref().ok());
+        for listener in &look.totals {
+            if let Some(queue) = sockets.and_then(|sockets| sockets.listeners.get(&listener.port)) {
+                let labels = PortLabels { port: u32::from(listener.port.number()) };
+                self.accept_queue.get_or_create(&labels).set(i64::try_from(*queue).unwrap_or(i64::MAX));
+            }
+        }
+        for state in State::ALL {
+            let current = i64::from(state == look.status.state);
+            self.drain_state.get_or_create(&StateLabels { state: state.name() }).set(current);
+        }
+        self.sensor.clear();
+        self.sensor.get_or_create(&StrategyLabels { strategy: look.status.sensor.strategy.name() }).set(1);
+        self.sensor_healthy.set(i64::from(look.status.sensor.healthy));
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+}
