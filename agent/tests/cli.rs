@@ -3,6 +3,8 @@
 //! The hook's agents here are sockets on loopback that answer as an agent should not. What is asserted of a hold is that
 //! it was never shorter than its bound; the deadlines above are wide, and only catch a hook that hangs.
 
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a failing helper fails its test")]
+
 use std::{
     io::{Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
@@ -16,6 +18,8 @@ use std::{
 use tokio::time::Instant;
 
 const BOUND: Duration = Duration::from_millis(700);
+/// How late a hook may be on a machine that does much else.
+const LATE: Duration = Duration::from_secs(4);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 struct Ended {
@@ -214,40 +218,64 @@ fn drain(agents: &[&str], more: &[&str]) -> Ended {
     lastsyn(&arguments, &[])
 }
 
-/// The hook held to its bound and ended well; with `--strict` it ends with `strict`.
-fn holds(case: &str, agent: &str, strict: i32) {
+/// A name, where the agent is, and whether it takes connections.
+type Case = (&'static str, String, bool);
+
+fn all_hold(cases: &[Case]) {
+    thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(|| holds(case));
+        }
+    });
+}
+
+/// The hook holds to its bound and ends well; with `--strict` it ends with the code for what it saw.
+fn holds((case, agent, reached): &Case) {
     let ended = drain(&[agent], &["--json"]);
     assert!(ended.took >= BOUND, "{case}: let go after {:?}: {}", ended.took, ended.stdout);
     assert_eq!(ended.code, Some(0), "{case}: {}", ended.stderr);
     let verdict: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one JSON object");
     assert_eq!((&verdict["reason"], &verdict["by"]), (&"bound".into(), &"hook".into()), "{case}");
-    assert_eq!(verdict["agent"]["reached"], strict == 3, "{case}: {verdict}");
+    assert_eq!(verdict["agent"]["reached"], *reached, "{case}: {verdict}");
     assert!(verdict["agent"]["lastSeen"][0].as_str().is_some_and(|seen| seen.starts_with(agent)), "{case}: {verdict}");
     assert_eq!(verdict["notObserved"][0]["what"], "agent", "{case}");
-    assert!(verdict["durationMs"].as_u64() >= Some(BOUND.as_millis() as u64), "{case}: {verdict}");
+    assert!(
+        verdict["durationMs"].as_u64().is_some_and(|took| u128::from(took) >= BOUND.as_millis()),
+        "{case}: {verdict}"
+    );
 
     let ended = drain(&[agent], &["--strict"]);
     assert!(ended.took >= BOUND, "{case}: let go after {:?}", ended.took);
-    assert_eq!(ended.code, Some(strict), "{case}: {}", ended.stderr);
+    assert!(ended.took < BOUND + LATE, "{case}: held for {:?}", ended.took);
+    assert_eq!(ended.code, Some(if *reached { 3 } else { 4 }), "{case}: {}", ended.stderr);
     assert!(ended.stdout.contains("without a verdict"), "{case}: {}", ended.stdout);
 }
 
 #[test]
-fn only_a_verdict_ends_the_hold() {
-    holds("absent", &absent().to_string(), 4);
-    holds("no socket", "unix:/does/not/exist", 4);
-    holds("closes at once", &agent(drop), 3);
-    holds("never answers", &agent(hang), 3);
-    holds("rubbish", &agent(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"))), 3);
+fn without_an_answer_it_holds() {
+    all_hold(&[
+        ("absent", absent().to_string(), false),
+        ("no socket", "unix:/does/not/exist".to_owned(), false),
+        ("closes at once", agent(drop), true),
+        ("never answers", agent(hang), true),
+    ]);
+}
+
+#[test]
+fn an_answer_that_is_no_verdict_does_not_end_the_hold() {
+    let mut cases = vec![
+        ("not HTTP", agent(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"))), true),
+        // Something in between may have put it there.
+        ("503 with a verdict", agent(|stream| answer(stream, "503 Busy", VERDICT)), true),
+        ("two verdicts", agent(|stream| answer(stream, "200 OK", &format!("{VERDICT}{VERDICT}"))), true),
+    ];
     for status in ["204 No Content", "302 Found", "403 Forbidden", "404 Not Found", "500 Oops", "503 Busy"] {
-        holds(status, &agent(move |stream| answer(stream, status, "")), 3);
+        cases.push((status, agent(move |stream| answer(stream, status, "")), true));
     }
-    // A verdict under another status is none: something in between may have put it there.
-    holds("503 with a verdict", &agent(|stream| answer(stream, "503 Busy", VERDICT)), 3);
     for body in ["", "ok", "{}", "null", r#"{"reason":"quiet"}"#, "{\"reason\":\u{0}"] {
-        holds(body, &agent(move |stream| answer(stream, "200 OK", body)), 3);
+        cases.push((body, agent(move |stream| answer(stream, "200 OK", body)), true));
     }
-    holds("two verdicts", &agent(|stream| answer(stream, "200 OK", &format!("{VERDICT}{VERDICT}"))), 3);
+    all_hold(&cases);
 }
 
 #[test]
@@ -257,14 +285,16 @@ fn an_answer_that_breaks_off_is_no_verdict() {
         drop(stream.write_all(format!("{head}{VERDICT}").as_bytes()));
         drop(stream.shutdown(Shutdown::Both));
     };
-    holds("dies within the body", &agent(half), 3);
     let head = |mut stream: TcpStream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le"));
-    holds("dies within the head", &agent(head), 3);
     let stalls = |mut stream: TcpStream| {
         drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"));
         hang(stream);
     };
-    holds("stops within the body", &agent(stalls), 3);
+    all_hold(&[
+        ("dies within the body", agent(half), true),
+        ("dies within the head", agent(head), true),
+        ("stops within the body", agent(stalls), true),
+    ]);
 }
 
 #[test]
@@ -277,10 +307,13 @@ fn an_answer_without_end_is_no_verdict() {
             }
         })
     };
-    holds("endless body", &endless(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", &[b' '; 4096]), 3);
-    holds("endless head", &endless(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), 3);
-    holds("endless announcements", &endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), 3);
-    holds("endless chunks", &endless(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"), 3);
+    let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    all_hold(&[
+        ("body", endless(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", &[b' '; 4096]), true),
+        ("head", endless(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), true),
+        ("announcements", endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), true),
+        ("chunks", endless(chunked, b"1\r\n \r\n"), true),
+    ]);
 }
 
 #[test]
@@ -380,15 +413,6 @@ fn a_wrong_argument_is_said_and_the_hook_holds_all_the_same() {
     }
     let ended = lastsyn(&["--bogus", "drain", "--max-wait", "700ms", "--agent", &absent], &[]);
     assert!(ended.took >= BOUND && ended.code == Some(2), "{:?} {:?}", ended.took, ended.code);
-}
-
-#[test]
-fn a_wrong_variable_is_said_and_ignored() {
-    let variables = [("LASTSYN_SERVER_ADDRESS", "here"), ("LASTSYN_SERVER_SOCKET", ""), ("LASTSYN_NONE", "1")];
-    let ended = lastsyn(&["drain", "--max-wait", "700ms"], &variables);
-    assert!(ended.took >= BOUND, "{:?}", ended.took);
-    assert_eq!(ended.code, Some(0));
-    assert!(ended.stderr.contains("LASTSYN_SERVER_ADDRESS is ignored"), "{}", ended.stderr);
 }
 
 #[test]

@@ -25,7 +25,9 @@ pub(super) fn main(matches: &ArgMatches) -> Exit {
     let agents = match agents {
         Ok(agents) if agents.is_empty() => {
             let (candidates, complaints) = client::usual(variables());
-            complaints.iter().for_each(|complaint| remark(format_args!("status: {complaint}")));
+            for complaint in complaints {
+                remark(format_args!("status: {complaint}"));
+            }
             candidates
         }
         Ok(agents) => agents,

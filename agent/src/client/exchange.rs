@@ -1,14 +1,20 @@
 //! One request over a connection of its own, and the whole answer. Nothing the other side sends is trusted to be short
 //! or to end.
 
-use std::{error::Error, io, time::Duration};
+use std::{
+    error::Error,
+    fmt, io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Empty};
 use hyper::{Method, StatusCode, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
 };
 
@@ -17,8 +23,8 @@ use super::Candidate;
 /// How long a connection may take to come about. On loopback it is there at once, or the agent is not.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The largest body that is read: 1 MiB. A verdict has a few hundred bytes, a status some kilobytes.
-pub const LARGEST_BODY: usize = 1 << 20;
+/// The longest answer that is read, head included: 1 MiB. A verdict has a few hundred bytes, a status some kilobytes.
+pub const LONGEST_ANSWER: usize = 1 << 20;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -52,15 +58,9 @@ pub enum ExchangeError {
     /// The request could not be written down.
     #[error("cannot form the request: {0}")]
     Request(#[source] hyper::http::Error),
-    /// The connection ended or held something that is not HTTP.
+    /// The connection ended early, held something that is not HTTP, or more than [`LONGEST_ANSWER`].
     #[error("connected, but no whole HTTP answer came: {0}{cause}", cause = Cause(.0))]
     Http(#[source] hyper::Error),
-    /// The body did not end within [`LARGEST_BODY`].
-    #[error("connected, but the answer is longer than {LARGEST_BODY} bytes")]
-    TooLong,
-    /// The body broke off.
-    #[error("connected, but the answer broke off: {0}")]
-    Body(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// A connection to an agent, for one request.
@@ -69,6 +69,13 @@ pub struct Connection(Box<dyn Stream>);
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Reads at most [`LONGEST_ANSWER`] bytes, then fails. A limit on the body alone would not do: an endless row of `100
+/// Continue` is no body, and reading it keeps the timers of the hook waiting.
+struct Bounded {
+    stream: Box<dyn Stream>,
+    read: usize,
+}
 
 // === impl Connection ===
 
@@ -97,13 +104,11 @@ impl Connection {
     /// See [`ExchangeError`].
     pub async fn ask(self, request: &Request) -> Result<Answer, ExchangeError> {
         let message = request.message().map_err(ExchangeError::Request)?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(self.0)).await.map_err(ExchangeError::Http)?;
+        let stream = TokioIo::new(Bounded { stream: self.0, read: 0 });
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(ExchangeError::Http)?;
         let ask = async {
-            let (head, body) = sender.send_request(message).await.map_err(ExchangeError::Http)?.into_parts();
-            let body = Limited::new(body, LARGEST_BODY).collect().await.map_err(|error| {
-                if error.is::<LengthLimitError>() { ExchangeError::TooLong } else { ExchangeError::Body(error) }
-            })?;
-            Ok(Answer { status: head.status, body: body.to_bytes() })
+            let (head, body) = sender.send_request(message).await?.into_parts();
+            Ok(Answer { status: head.status, body: body.collect().await?.to_bytes() })
         };
         let drive = async {
             // What went wrong with the connection, the request is told as well.
@@ -112,7 +117,7 @@ impl Connection {
         };
         tokio::select! {
             biased;
-            answer = ask => answer,
+            answer = ask => answer.map_err(ExchangeError::Http),
             never = drive => never,
         }
     }
@@ -134,13 +139,44 @@ impl Request {
     }
 }
 
-// === impl ExchangeError ===
+// === impl Bounded ===
+
+impl AsyncRead for Bounded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        self.read += buffer.filled().len() - before;
+        Poll::Ready(if self.read > LONGEST_ANSWER {
+            Err(io::Error::other(format!("the answer is longer than {LONGEST_ANSWER} bytes")))
+        } else {
+            Ok(())
+        })
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
 
 /// The error below, which hyper's own message leaves out.
 struct Cause<'a>(&'a hyper::Error);
 
-impl std::fmt::Display for Cause<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.source() {
             Some(cause) => write!(f, ": {cause}"),
             None => Ok(()),

@@ -5,5 +5,5 @@ mod exchange;
 
 pub use self::{
     candidate::{BadCandidate, Candidate, usual},
-    exchange::{Answer, CONNECT_TIMEOUT, Connection, ExchangeError, LARGEST_BODY, Request},
+    exchange::{Answer, CONNECT_TIMEOUT, Connection, ExchangeError, LONGEST_ANSWER, Request},
 };

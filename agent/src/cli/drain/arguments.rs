@@ -119,7 +119,7 @@ mod tests {
     fn reads_what_the_help_shows() {
         let hook = read("--max-wait 1m --json --strict --agent [::1]:7 --agent=unix:/s");
         assert_eq!(hook.problems, [""; 0]);
-        assert_eq!((hook.bound, hook.json, hook.strict, hook.agents.len()), (Duration::from_secs(60), true, true, 2));
+        assert_eq!((hook.bound, hook.json, hook.strict, hook.agents.len()), (Duration::from_mins(1), true, true, 2));
         assert_eq!(read(""), read("--max-wait=25s"));
         assert_eq!(format_duration(DEFAULT_BOUND), DEFAULT_BOUND_TEXT);
 

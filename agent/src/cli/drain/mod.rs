@@ -38,15 +38,24 @@ pub(super) fn main(arguments: &[String], start: Instant) -> Exit {
     if !hook.problems.is_empty() {
         remark(format_args!("drain: holding all the same, for {bound} or until the agent's verdict; see --help"));
     }
-    if hook.agents.is_empty() {
-        let (candidates, complaints) = client::usual(variables());
-        hook.agents = candidates;
-        complaints.iter().for_each(|complaint| remark(format_args!("drain: {complaint}")));
+    for complaint in locate(&mut hook, variables()) {
+        remark(format_args!("drain: {complaint}"));
     }
 
     let outcome = run(&hook, start);
     report(&hook, start, &outcome);
     exit(&hook, &outcome)
+}
+
+/// Fills in where to ask, where no argument says so. Complains about variables, and goes on without them: the defaults
+/// may well do.
+fn locate(hook: &mut Hook, environment: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+    if !hook.agents.is_empty() {
+        return Vec::new();
+    }
+    let (candidates, complaints) = client::usual(environment);
+    hook.agents = candidates;
+    complaints
 }
 
 fn run(hook: &Hook, start: Instant) -> Outcome {
@@ -128,5 +137,20 @@ fn exit(hook: &Hook, outcome: &Outcome) -> Exit {
         Outcome::Verdict { verdict, .. } if verdict.reason != Reason::Bound => Exit::Done,
         Outcome::Bound(unanswered) if !unanswered.reached => Exit::Unreached,
         _ => Exit::Bound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_variable_is_said_and_ignored() {
+        let mut hook = Hook::read(&[]);
+        let variables = [("LASTSYN_SERVER_ADDRESS", "here"), ("LASTSYN_SERVER_SOCKET", ""), ("LASTSYN_NONE", "1")];
+        let complaints = locate(&mut hook, variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert!(complaints.iter().all(|complaint| complaint.contains("LASTSYN_SERVER_ADDRESS is ignored")));
+        assert_eq!((complaints.len(), hook.agents.len()), (1, 2));
+        assert_eq!(exit(&hook, &Outcome::Bound(Unanswered { reached: false, failures: Vec::new() })), Exit::Done);
     }
 }
