@@ -3,6 +3,8 @@
 //! The way of the data is one direction: the kernel's evidence becomes events of the [`core`], which is pure and
 //! decides; what it decides is carried out around it.
 
+pub mod cli;
+pub mod client;
 pub mod config;
 pub mod core;
 pub mod drive;

@@ -1,0 +1,37 @@
+//! One sentence for each key, for `--help`. What each value does in full is with [`crate::config::Config`].
+
+/// Key and help.
+pub(super) const HELP: &[(&str, &str)] = &[
+    ("drain.exitAtConnections", "Hold until at most this many connections are established; null: do not wait for any"),
+    ("drain.handshakeGrace", "How long a handshake under way holds the drain"),
+    (
+        "drain.maxWait",
+        "The bound: no drain lasts longer; auto: Kubernetes' default grace period of 30s less drain.stop-reserve, \
+         whatever the pod's own is",
+    ),
+    ("drain.minWait", "No drain ends before this"),
+    ("drain.quietPeriod", "No new connection for this long, on every listener and family, is quiet"),
+    ("drain.retryWait", "How long a SYN that was dropped unanswered holds the drain: its client tries again"),
+    ("drain.stopReserve", "What drain.max-wait=auto leaves for the server's own stop"),
+    ("listeners.exclude", "Ports that listeners.watch=auto leaves out"),
+    ("listeners.watch", "The watched TCP ports, [80, 443]; auto: every listener that is bound to more than loopback"),
+    ("log.format", "json or text"),
+    ("log.level", "trace, debug, info, warn, error or off; also per target: info,lastsyn::sensor=debug"),
+    ("sensor.reattach", "Put the eBPF program back where something takes it away"),
+    ("sensor.strategy", "How SYNs are seen: tcx (eBPF) or counters; auto: the best that can be had"),
+    ("server.address", "Where the agent answers HTTP"),
+    ("server.socket", "Unix socket with the same answers; \"\": none"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Key, keys};
+
+    #[test]
+    fn every_key_has_its_help_and_nothing_else_has() {
+        let documented: Vec<_> = HELP.iter().map(|(key, _)| *key).collect();
+        assert_eq!(documented, keys().iter().map(Key::name).collect::<Vec<_>>());
+        assert!(HELP.iter().all(|(_, help)| !help.is_empty()));
+    }
+}

@@ -1,0 +1,225 @@
+//! `lastsyn status`: one look at the agent.
+
+use std::time::Duration;
+
+use clap::ArgMatches;
+use hyper::{Method, StatusCode};
+
+use super::{
+    exit::Exit,
+    output::{remark, result},
+    words,
+};
+use crate::{
+    client::{self, BadCandidate, Candidate, Connection, Request},
+    config::variables,
+    server::status::{State, Status},
+};
+
+/// An agent that takes longer has stopped.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) fn main(matches: &ArgMatches) -> Exit {
+    let named = matches.get_many::<String>("agent").unwrap_or_default();
+    let agents: Result<Vec<Candidate>, BadCandidate> = named.map(|text| text.parse()).collect();
+    let agents = match agents {
+        Ok(agents) if agents.is_empty() => {
+            let (candidates, complaints) = client::usual(variables());
+            for complaint in complaints {
+                remark(format_args!("status: {complaint}"));
+            }
+            candidates
+        }
+        Ok(agents) => agents,
+        Err(error) => {
+            remark(format_args!("status: --agent: {error}"));
+            return Exit::Usage;
+        }
+    };
+    match look(&agents) {
+        Ok(body) if matches.get_flag("json") => {
+            result(body.trim_end());
+            Exit::Done
+        }
+        Ok(body) => match serde_json::from_str::<Status>(&body) {
+            Ok(status) => {
+                result(render(&status).trim_end());
+                Exit::Done
+            }
+            Err(error) => {
+                remark(format_args!(
+                    "status: the agent's answer is not a status that this version knows ({error}); --json shows it"
+                ));
+                Exit::Failed
+            }
+        },
+        Err(failures) => {
+            remark(format_args!("status: no agent answers here ({failures}); is it running in this pod?"));
+            Exit::Failed
+        }
+    }
+}
+
+/// The first answer, or what went wrong everywhere.
+fn look(agents: &[Candidate]) -> Result<String, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let mut failures = Vec::new();
+    for agent in agents {
+        match runtime.block_on(ask(agent)) {
+            Ok(body) => return Ok(body),
+            Err(failure) => failures.push(format!("{agent}: {failure}")),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+async fn ask(agent: &Candidate) -> Result<String, String> {
+    let connection = Connection::open(agent).await.map_err(|error| error.to_string())?;
+    let request = Request { method: Method::GET, path: "/v1/status", max_wait: None };
+    match tokio::time::timeout(ANSWER_TIMEOUT, connection.ask(&request)).await {
+        Ok(Ok(answer)) if answer.status == StatusCode::OK => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
+        Ok(Ok(answer)) => Err(format!("answered {}", answer.status)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_elapsed) => Err(format!("connected, but no answer within {} s", ANSWER_TIMEOUT.as_secs())),
+    }
+}
+
+fn render(status: &Status) -> String {
+    let state = match status.state {
+        State::Serving => "serving",
+        State::Draining => "draining",
+        State::Ended => "drain ended",
+    };
+    let sees = if status.sensor.healthy { "sees everything" } else { "not known to see everything" };
+    let why = status.sensor.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+    let interfaces = match status.sensor.interfaces.as_slice() {
+        [] => String::new(),
+        interfaces => format!(", on {}", interfaces.join(", ")),
+    };
+    let mut lines = vec![
+        format!("agent    {}, {state}, up {}", status.version, words::seconds(status.uptime_ms)),
+        format!("sensor   {}, {sees}{why}{interfaces}", words::strategy(status.sensor.strategy)),
+    ];
+    lines.push(match &status.drain {
+        None => format!("drain    none under way, {} ended", status.drains_ended),
+        Some(drain) => {
+            let held = match drain.holding.as_slice() {
+                [] => "held by nothing".to_owned(),
+                holding => format!("held by {}", words::holding(holding)),
+            };
+            let callers = if drain.callers == 1 { "caller" } else { "callers" };
+            format!(
+                "drain    {} of at most {}, {} {callers}, {held}",
+                words::seconds(drain.elapsed_ms),
+                words::seconds(drain.max_wait_ms),
+                drain.callers
+            )
+        }
+    });
+    lines.push(match &status.verdict {
+        None => "verdict  none yet".to_owned(),
+        Some(verdict) => format!("verdict  {}", words::verdict(verdict)),
+    });
+    lines.push(String::new());
+    lines.extend(aligned(&listeners(status)));
+    lines.join("\n")
+}
+
+const HEADINGS: [&str; 6] = ["PORT", "FAMILY", "NEW", "OPAQUE", "LAST ATTEMPT", "QUIET"];
+
+fn listeners(status: &Status) -> Vec<[String; 6]> {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for listener in &status.listeners {
+        let closed = if listener.closed_at_ms.is_some() { " closed" } else { "" };
+        for counts in &listener.families {
+            rows.push([
+                format!("{}{closed}", listener.port),
+                counts.family.to_string(),
+                counts.new.to_string(),
+                counts.opaque.to_string(),
+                counts
+                    .last_attempt_ago_ms
+                    .map_or_else(|| "never".to_owned(), |ago| format!("{} ago", words::seconds(ago))),
+                if counts.quiet { "yes" } else { "no" }.to_owned(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// Columns as wide as their widest cell, two spaces apart.
+fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String; COLUMNS]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cli::words::tests::{listener_of, verdict_of},
+        core::verdict::{Condition, Reason, Strategy},
+        server::status::{DrainStatus, SensorStatus},
+    };
+
+    fn status() -> Status {
+        let (why, interfaces) = (None, vec!["lo".to_owned(), "eth0".to_owned()]);
+        Status {
+            version: "0.1.0".to_owned(),
+            uptime_ms: 12_300,
+            state: State::Serving,
+            sensor: SensorStatus { strategy: Strategy::Tcx, healthy: true, why, interfaces },
+            listeners: vec![listener_of(80), listener_of(8443)],
+            drain: None,
+            drains_ended: 0,
+            verdict: None,
+            journal: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn shows_listeners_in_columns() {
+        assert_eq!(
+            render(&status()),
+            "agent    0.1.0, serving, up 12.3 s\n\
+             sensor   tcx, sees everything, on lo, eth0\n\
+             drain    none under way, 0 ended\n\
+             verdict  none yet\n\
+             \n\
+             PORT  FAMILY  NEW  OPAQUE  LAST ATTEMPT  QUIET\n\
+             80    IPv4    12   0       2.004 s ago   yes\n\
+             80    IPv6    0    0       never         yes\n\
+             8443  IPv4    12   0       2.004 s ago   yes\n\
+             8443  IPv6    0    0       never         yes"
+        );
+    }
+
+    #[test]
+    fn shows_what_holds_a_drain_and_how_the_last_one_ended() {
+        let drain = DrainStatus {
+            started_at: "2026-11-29T20:44:09Z".to_owned(),
+            elapsed_ms: 1500,
+            max_wait_ms: 20_000,
+            callers: 2,
+            holding: vec![Condition::Handshakes],
+        };
+        let mut status = Status { state: State::Draining, drain: Some(drain), ..status() };
+        status.verdict = Some(verdict_of(Reason::Quiet));
+        status.sensor.healthy = false;
+        status.sensor.why = Some("no clsact".to_owned());
+        let text = render(&status);
+        assert!(text.contains("drain    1.5 s of at most 20 s, 2 callers, held by handshakes under way\n"), "{text}");
+        assert!(text.contains("verdict  quiet after 4.312 s"), "{text}");
+        assert!(text.contains("tcx, not known to see everything (no clsact)"), "{text}");
+    }
+}

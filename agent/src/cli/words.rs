@@ -1,0 +1,201 @@
+//! Verdicts and durations in words, for people.
+
+use std::fmt::Write;
+
+use crate::core::verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Reason, Strategy, Verdict};
+
+/// A verdict as one sentence: why the drain ended and after how long, what held it, what reached the pod, and what was
+/// not observed.
+pub fn verdict(verdict: &Verdict) -> String {
+    let after = seconds(verdict.duration_ms);
+    let mut parts = vec![match verdict.reason {
+        Reason::Quiet => format!("quiet after {after}: new connections have stopped on every watched listener"),
+        Reason::Unverified => format!("unverified after {after}: quiet as far as could be seen"),
+        Reason::Bound if verdict.holding.is_empty() => format!("bound reached after {after}"),
+        Reason::Bound => format!("bound reached after {after}, still held by {}", holding(&verdict.holding)),
+    }];
+    if let Some(held) = held_by(&verdict.held_by) {
+        parts.push(format!("held by {held}"));
+    }
+    parts.push(match verdict.listeners.as_slice() {
+        [] => "no listener was watched".to_owned(),
+        listeners => listeners.iter().map(listener).collect::<Vec<_>>().join("; "),
+    });
+    if !verdict.assumes.is_empty() {
+        parts.push(format!("assumes {}", verdict.assumes.join(", ")));
+    }
+    if !verdict.not_observed.is_empty() {
+        let things: Vec<_> = verdict.not_observed.iter().map(not_observed).collect();
+        parts.push(format!("not observed: {}", things.join(", ")));
+    }
+    if !verdict.sensor.healthy {
+        parts.push(format!("the sensor ({}) was not known to see everything", strategy(verdict.sensor.strategy)));
+    }
+    parts.join("; ")
+}
+
+/// What holds a drain, in words.
+pub fn holding(conditions: &[Condition]) -> String {
+    conditions.iter().map(|condition| self::condition(*condition)).collect::<Vec<_>>().join(", ")
+}
+
+/// Milliseconds as seconds: `4.312 s`, `2 s`.
+pub fn seconds(millis: u64) -> String {
+    let (whole, rest) = (millis / 1000, millis % 1000);
+    let text = format!("{whole}.{rest:03}");
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The sensor's strategy as it is configured.
+pub fn strategy(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Tcx => "tcx",
+        Strategy::Counters => "counters",
+    }
+}
+
+fn condition(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Floor => "the minimum wait",
+        Condition::Quiet => "new connections",
+        Condition::Retry => "a dropped SYN that its client will send again",
+        Condition::Handshakes => "handshakes under way",
+        Condition::Connections => "established connections",
+    }
+}
+
+fn held_by(held: &HeldBy) -> Option<String> {
+    let HeldBy { floor_ms, quiet_ms, retry_ms, handshakes_ms, connections_ms } = *held;
+    let mut held = [
+        (floor_ms, Condition::Floor),
+        (quiet_ms, Condition::Quiet),
+        (retry_ms, Condition::Retry),
+        (handshakes_ms, Condition::Handshakes),
+        (connections_ms, Condition::Connections),
+    ];
+    held.sort_by_key(|(millis, _)| std::cmp::Reverse(*millis));
+    let parts: Vec<_> = held
+        .into_iter()
+        .filter(|(millis, _)| *millis > 0)
+        .map(|(millis, condition)| format!("{} for {}", self::condition(condition), seconds(millis)))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn listener(listener: &Listener) -> String {
+    let families = listener.families.iter().map(family).collect::<Vec<_>>().join(", ");
+    let mut text = format!("port {}: {families}", listener.port);
+    if let Some(closed) = listener.closed_at_ms {
+        write_to(&mut text, format_args!(", closed after {}", seconds(closed)));
+    }
+    text
+}
+
+fn family(counts: &FamilyCounts) -> String {
+    let mut text = format!("{} new over {}", counts.new, counts.family);
+    if counts.opaque > 0 {
+        write_to(&mut text, format_args!(" and {} that could not be parsed", counts.opaque));
+    }
+    if let Some(ago) = counts.last_attempt_ago_ms {
+        write_to(&mut text, format_args!(", the last {} before", seconds(ago)));
+    }
+    text
+}
+
+fn not_observed(thing: &NotObserved) -> String {
+    let mut text = thing.what.clone();
+    if let Some(name) = &thing.name {
+        write_to(&mut text, format_args!(" {name}"));
+    }
+    if let Some(family) = thing.family {
+        write_to(&mut text, format_args!(" over {family}"));
+    }
+    write_to(&mut text, format_args!(" ({})", thing.why));
+    text
+}
+
+/// Writing to a `String` cannot fail.
+fn write_to(text: &mut String, what: std::fmt::Arguments<'_>) {
+    if text.write_fmt(what).is_err() {
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::core::{
+        listener::{Family, Port},
+        verdict::{Protocol, Sensor},
+    };
+
+    /// A listener that both families reach.
+    pub(in crate::cli) fn listener_of(number: u16) -> Listener {
+        let counts = |family, new, ago| FamilyCounts { family, new, opaque: 0, last_attempt_ago_ms: ago, quiet: true };
+        Listener {
+            port: Port::try_from(number).expect("a port"),
+            protocol: Protocol::Tcp,
+            closed_at_ms: None,
+            families: vec![counts(Family::V4, 12, Some(2004)), counts(Family::V6, 0, None)],
+        }
+    }
+
+    /// A verdict.
+    pub(in crate::cli) fn verdict_of(reason: Reason) -> Verdict {
+        Verdict {
+            reason,
+            started_at: "2026-11-29T20:44:09.678872Z".to_owned(),
+            duration_ms: 4312,
+            held_by: HeldBy { quiet_ms: 4312, handshakes_ms: 90, ..HeldBy::default() },
+            holding: Vec::new(),
+            listeners: vec![listener_of(80)],
+            assumes: Vec::new(),
+            not_observed: Vec::new(),
+            sensor: Sensor { strategy: Strategy::Tcx, healthy: true },
+        }
+    }
+
+    #[test]
+    fn says_why_for_how_long_and_what_reached_the_pod() {
+        assert_eq!(
+            verdict(&verdict_of(Reason::Quiet)),
+            "quiet after 4.312 s: new connections have stopped on every watched listener; held by new connections for \
+             4.312 s, handshakes under way for 0.09 s; port 80: 12 new over IPv4, the last 2.004 s before, 0 new over \
+             IPv6"
+        );
+    }
+
+    #[test]
+    fn says_what_was_not_seen() {
+        let mut unverified = verdict_of(Reason::Unverified);
+        let name = Some("eth1".to_owned());
+        let why = "no program on it".to_owned();
+        unverified.not_observed =
+            vec![NotObserved { what: "interface".to_owned(), name, family: Some(Family::V6), why }];
+        unverified.sensor.healthy = false;
+        let text = verdict(&unverified);
+        assert!(text.starts_with("unverified after 4.312 s"), "{text}");
+        assert!(text.contains("not observed: interface eth1 over IPv6 (no program on it)"), "{text}");
+        assert!(text.contains("the sensor (tcx) was not known to see everything"), "{text}");
+    }
+
+    #[test]
+    fn says_what_still_held_at_the_bound() {
+        let mut bound = verdict_of(Reason::Bound);
+        bound.holding = vec![Condition::Quiet, Condition::Retry];
+        bound.listeners.clear();
+        let text = verdict(&bound);
+        assert!(
+            text.contains("still held by new connections, a dropped SYN that its client will send again"),
+            "{text}"
+        );
+        assert!(text.contains("no listener was watched"), "{text}");
+    }
+
+    #[test]
+    fn writes_seconds_without_needless_zeros() {
+        for (millis, text) in [(0, "0 s"), (90, "0.09 s"), (2000, "2 s"), (4312, "4.312 s"), (100_000, "100 s")] {
+            assert_eq!(seconds(millis), text);
+        }
+    }
+}

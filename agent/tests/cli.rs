@@ -1,0 +1,428 @@
+//! The binary as others call it: what it prints, the code it ends with, and how long the hook holds.
+//!
+//! The hook's agents here are sockets on loopback that answer as an agent should not. What is asserted of a hold is that
+//! it was never shorter than its bound; the deadlines above are wide, and only catch a hook that hangs.
+
+#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a failing helper fails its test")]
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::unix::net::UnixListener,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+const BOUND: Duration = Duration::from_millis(700);
+/// How late a hook may be on a machine that does much else.
+const LATE: Duration = Duration::from_secs(4);
+const DEADLINE: Duration = Duration::from_secs(30);
+
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+    took: Duration,
+}
+
+fn lastsyn(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastsyn"));
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("LASTSYN_") {
+            command.env_remove(name);
+        }
+    }
+    command.envs(variables.iter().copied());
+    let start = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let stdout = collect(child.stdout.take().expect("piped"));
+    let stderr = collect(child.stderr.take().expect("piped"));
+    let (stdout, stderr) = (within(&stdout, &mut child), within(&stderr, &mut child));
+    let code = child.wait().expect("it has ended").code();
+    Ended { code, stdout, stderr, took: start.elapsed() }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (to, text) = mpsc::channel();
+    thread::spawn(move || {
+        let mut all = String::new();
+        from.read_to_string(&mut all).expect("UTF-8");
+        to.send(all)
+    });
+    text
+}
+
+fn within(text: &mpsc::Receiver<String>, child: &mut Child) -> String {
+    text.recv_timeout(DEADLINE).unwrap_or_else(|_| {
+        child.kill().expect("our own child");
+        panic!("it hangs")
+    })
+}
+
+fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32, names: &[&str]) {
+    let ended = lastsyn(arguments, variables);
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    for name in names {
+        assert!(ended.stderr.contains(name), "{:?} does not name {name:?}", ended.stderr);
+    }
+}
+
+// === configuration and usage ===
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for arguments in [["--help", ""], ["run", "--help"], ["drain", "--help"], ["status", "--help"], ["check", "--help"]]
+    {
+        let arguments: Vec<_> = arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
+        let ended = lastsyn(&arguments, &[]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        assert!(ended.stdout.contains("2  wrong arguments or configuration"), "{}", ended.stdout);
+    }
+    let version = lastsyn(&["--version"], &[]);
+    assert_eq!((version.code, version.stdout.trim()), (Some(0), concat!("lastsyn ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn wrong_arguments_end_with_2_and_say_what() {
+    refused(&[], &[], 2, &["Usage"]);
+    refused(&["drian"], &[], 2, &["drian", "drain"]);
+    for command in ["run", "check"] {
+        refused(&[command, "--drain.quiet", "2s"], &[], 2, &["--drain.quiet", "--drain.quiet-period"]);
+        refused(&[command, "--drain.quiet-period", "2"], &[], 2, &["flag --drain.quiet-period", "unit"]);
+        refused(&[command, "--drain.quiet-period=-2s"], &[], 2, &["negative"]);
+        refused(&[command, "--drain.quiet-period", "-2s"], &[], 2, &["negative"]);
+        refused(&[command, "--listeners.watch", "80,0"], &[], 2, &["port 0"]);
+        refused(&[command, "--listeners.watch", "[80, 443, 80]"], &[], 2, &["port 80 is there twice"]);
+        refused(&[command, "--listeners.watch", "443/udp"], &[], 2, &["TCP only"]);
+        refused(
+            &[command, "--drain.quiet-period", "40s"],
+            &[],
+            2,
+            &["drain.quietPeriod = 40s", "drain.maxWait = auto"],
+        );
+        refused(&[command, "--config", "/does/not/exist"], &[], 2, &["/does/not/exist", "No such file"]);
+        refused(&[command], &[("LASTSYN_CONFIG", "/does/not/exist")], 2, &["LASTSYN_CONFIG"]);
+        refused(&[command], &[("LASTSYN_DRAIN_MAXWAIT", "2s")], 2, &["LASTSYN_DRAIN_MAX_WAIT?"]);
+        refused(&[command], &[("LASTSYN_LOG_LEVEL", "loud")], 2, &["LASTSYN_LOG_LEVEL", "loud"]);
+    }
+}
+
+#[test]
+fn a_wrong_file_ends_with_2_and_says_where() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lastsyn.yaml");
+    let path = path.to_str().expect("UTF-8");
+    for (text, names) in [
+        ("drain: { quitePeriod: 2s }", ["drain.quitePeriod", "drain.quietPeriod?"]),
+        ("drain:\n  quietPeriod: [2s\n", ["lastsyn.yaml:", ""]),
+        ("drain: { quietPeriod: 2 }", ["drain.quietPeriod = 2", "unit"]),
+        ("listeners: { watch: [0] }", ["listeners.watch", "port 0"]),
+    ] {
+        std::fs::write(path, text).expect("written");
+        refused(&["check", "--config", path], &[], 2, &names);
+    }
+}
+
+#[test]
+fn the_variables_of_services_are_no_mistake() {
+    let services = [
+        ("LASTSYN_FENCE_SERVICE_HOST", "10.96.0.7"),
+        ("LASTSYN_FENCE_PORT_19481_TCP_ADDR", "10.96.0.7"),
+        ("LASTSYN_PORT", "tcp://10.96.0.7:19480"),
+    ];
+    // The configuration is read in the order of the sources: the flag's mistake is found only past the variables.
+    let ended = lastsyn(&["check", "--drain.min-wait", "soon"], &services);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("soon") && !ended.stderr.contains("LASTSYN_"), "{}", ended.stderr);
+}
+
+// === status ===
+
+#[test]
+fn status_without_an_agent_fails_and_says_where_it_looked() {
+    let absent = absent().to_string();
+    refused(&["status", "--agent", &absent], &[], 1, &[&absent, "refused", "is it running"]);
+    refused(&["status", "--agent", "nowhere"], &[], 2, &["nowhere", "unix:PATH"]);
+    refused(&["status", "--agent", &agent(|stream| answer(stream, "200 OK", "{}"))], &[], 1, &["not a status"]);
+    refused(&["status", "--agent", &agent(|stream| answer(stream, "403 Forbidden", ""))], &[], 1, &["403"]);
+}
+
+#[test]
+fn status_passes_the_answer_on_as_it_came() {
+    let body = r#"{"version":"9","of":"another version"}"#;
+    let ended = lastsyn(&["status", "--json", "--agent", &agent(move |stream| answer(stream, "200 OK", body))], &[]);
+    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), body));
+}
+
+// === drain ===
+
+const VERDICT: &str = r#"{"reason":"quiet","startedAt":"2026-11-29T20:44:09.678872Z","durationMs":300,
+    "heldBy":{"quietMs":300},"listeners":[],"assumes":[],"notObserved":[],
+    "sensor":{"strategy":"tcx","healthy":true},"fromTheFuture":[1]}"#;
+
+/// An agent that treats each connection in its own way, once its request has been read.
+fn agent(treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("an ephemeral port");
+    let address = listener.local_addr().expect("bound").to_string();
+    serve(listener, treat);
+    address
+}
+
+fn serve(listener: TcpListener, treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) {
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let treat = treat.clone();
+            thread::spawn(move || {
+                let mut stream = stream.expect("a connection");
+                let mut request = Vec::new();
+                let mut chunk = [0; 1024];
+                while !request.ends_with(b"\r\n\r\n") {
+                    match stream.read(&mut chunk) {
+                        Ok(count) if count > 0 => request.extend_from_slice(&chunk[..count]),
+                        _ => return,
+                    }
+                }
+                treat(stream);
+            });
+        }
+    });
+}
+
+/// An address that nobody listens on.
+fn absent() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an ephemeral port")
+}
+
+fn answer(mut stream: TcpStream, status: &str, body: &str) {
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+    // The hook may have gone.
+    drop(stream.write_all(format!("{head}{body}").as_bytes()));
+}
+
+/// Holds the connection open until the hook has gone.
+fn hang(mut stream: TcpStream) {
+    drop(stream.read(&mut [0]));
+}
+
+fn drain(agents: &[&str], more: &[&str]) -> Ended {
+    let bound = format!("{}ms", BOUND.as_millis());
+    let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
+    let arguments: Vec<_> =
+        ["drain", "--max-wait", &bound].into_iter().chain(agents).chain(more.iter().copied()).collect();
+    lastsyn(&arguments, &[])
+}
+
+/// A name, where the agent is, and whether it takes connections.
+type Case = (&'static str, String, bool);
+
+fn all_hold(cases: &[Case]) {
+    thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(|| holds(case));
+        }
+    });
+}
+
+/// The hook holds to its bound and ends well; with `--strict` it ends with the code for what it saw.
+fn holds((case, agent, reached): &Case) {
+    let ended = drain(&[agent], &["--json"]);
+    assert!(ended.took >= BOUND, "{case}: let go after {:?}: {}", ended.took, ended.stdout);
+    assert_eq!(ended.code, Some(0), "{case}: {}", ended.stderr);
+    let verdict: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one JSON object");
+    assert_eq!((&verdict["reason"], &verdict["by"]), (&"bound".into(), &"hook".into()), "{case}");
+    assert_eq!(verdict["agent"]["reached"], *reached, "{case}: {verdict}");
+    assert!(verdict["agent"]["lastSeen"][0].as_str().is_some_and(|seen| seen.starts_with(agent)), "{case}: {verdict}");
+    assert_eq!(verdict["notObserved"][0]["what"], "agent", "{case}");
+    assert!(
+        verdict["durationMs"].as_u64().is_some_and(|took| u128::from(took) >= BOUND.as_millis()),
+        "{case}: {verdict}"
+    );
+
+    let ended = drain(&[agent], &["--strict"]);
+    assert!(ended.took >= BOUND, "{case}: let go after {:?}", ended.took);
+    assert!(ended.took < BOUND + LATE, "{case}: held for {:?}", ended.took);
+    assert_eq!(ended.code, Some(if *reached { 3 } else { 4 }), "{case}: {}", ended.stderr);
+    assert!(ended.stdout.contains("without a verdict"), "{case}: {}", ended.stdout);
+}
+
+#[test]
+fn without_an_answer_it_holds() {
+    all_hold(&[
+        ("absent", absent().to_string(), false),
+        ("no socket", "unix:/does/not/exist".to_owned(), false),
+        ("closes at once", agent(drop), true),
+        ("never answers", agent(hang), true),
+    ]);
+}
+
+#[test]
+fn an_answer_that_is_no_verdict_does_not_end_the_hold() {
+    let mut cases = vec![
+        ("not HTTP", agent(|mut stream| drop(stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n\r\n"))), true),
+        // Something in between may have put it there.
+        ("503 with a verdict", agent(|stream| answer(stream, "503 Busy", VERDICT)), true),
+        ("two verdicts", agent(|stream| answer(stream, "200 OK", &format!("{VERDICT}{VERDICT}"))), true),
+    ];
+    for status in ["204 No Content", "302 Found", "403 Forbidden", "404 Not Found", "500 Oops", "503 Busy"] {
+        cases.push((status, agent(move |stream| answer(stream, status, "")), true));
+    }
+    for body in ["", "ok", "{}", "null", r#"{"reason":"quiet"}"#, "{\"reason\":\u{0}"] {
+        cases.push((body, agent(move |stream| answer(stream, "200 OK", body)), true));
+    }
+    all_hold(&cases);
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_no_verdict() {
+    let half = |mut stream: TcpStream| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", VERDICT.len() + 1);
+        drop(stream.write_all(format!("{head}{VERDICT}").as_bytes()));
+        drop(stream.shutdown(Shutdown::Both));
+    };
+    let head = |mut stream: TcpStream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le"));
+    let stalls = |mut stream: TcpStream| {
+        drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"));
+        hang(stream);
+    };
+    all_hold(&[
+        ("dies within the body", agent(half), true),
+        ("dies within the head", agent(head), true),
+        ("stops within the body", agent(stalls), true),
+    ]);
+}
+
+#[test]
+fn an_answer_without_end_is_no_verdict() {
+    let endless = |start: &'static [u8], more: &'static [u8]| {
+        agent(move |mut stream| {
+            let mut written = stream.write_all(start);
+            while written.is_ok() {
+                written = stream.write_all(more);
+            }
+        })
+    };
+    let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    all_hold(&[
+        ("body", endless(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", &[b' '; 4096]), true),
+        ("head", endless(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), true),
+        ("announcements", endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), true),
+        ("chunks", endless(chunked, b"1\r\n \r\n"), true),
+    ]);
+}
+
+#[test]
+fn a_verdict_ends_the_hold() {
+    let late = Duration::from_millis(300);
+    let agent = agent(move |stream| {
+        thread::park_timeout(late);
+        answer(stream, "200 OK", VERDICT);
+    });
+    let ended = lastsyn(&["drain", "--agent", &agent, "--strict"], &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.took >= late && ended.took < Duration::from_secs(20), "{:?}", ended.took);
+    assert!(ended.stdout.starts_with("quiet after 0.3 s"), "{}", ended.stdout);
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (1, ""));
+
+    let ended = lastsyn(&["drain", "--agent", &agent, "--json"], &[]);
+    assert_eq!(ended.stdout.lines().count(), 1);
+    let verdict: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!((&verdict["reason"], &verdict["fromTheFuture"][0]), (&"quiet".into(), &1.into()));
+}
+
+#[test]
+fn the_agents_own_bound_counts_as_one() {
+    let bound = VERDICT.replace("quiet\"", "bound\"");
+    let agent = agent(move |stream| answer(stream, "200 OK", &bound));
+    assert_eq!(drain(&[&agent], &[]).code, Some(0));
+    assert_eq!(drain(&[&agent], &["--strict"]).code, Some(3));
+}
+
+#[test]
+fn an_agent_that_comes_late_is_found() {
+    let address = absent();
+    let hook = thread::spawn(move || lastsyn(&["drain", "--max-wait", "20s", "--agent", &address.to_string()], &[]));
+    thread::park_timeout(Duration::from_millis(300));
+    serve(TcpListener::bind(address).expect("still free"), |stream| answer(stream, "200 OK", VERDICT));
+    let ended = hook.join().expect("it ends");
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stdout.starts_with("quiet"), "{}", ended.stdout);
+    assert!(ended.took < Duration::from_secs(18), "{:?}", ended.took);
+    let said = ended.stderr.matches("holding the hook until 20s have passed").count();
+    assert_eq!((said, ended.stderr.lines().count()), (1, 1), "{}", ended.stderr);
+}
+
+#[test]
+fn every_place_is_asked_in_turn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("hook.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 1024];
+            let count = stream.read(&mut request).expect("a request");
+            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let known = request.starts_with("POST /drain HTTP/1.1") && request.contains("lastsyn-max-wait-ms: ");
+            let status = if known { "200 OK" } else { "400 Bad Request" };
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", VERDICT.len());
+            stream.write_all(format!("{head}{VERDICT}").as_bytes()).expect("taken");
+        }
+    });
+    let refusing = agent(|stream| answer(stream, "403 Forbidden", ""));
+    let socket = format!("unix:{}", socket.display());
+    let ended = lastsyn(&["drain", "--agent", &absent().to_string(), "--agent", &refusing, "--agent", &socket], &[]);
+    assert!(ended.stdout.starts_with("quiet"), "{}", ended.stdout);
+
+    let address = agent(|stream| answer(stream, "200 OK", VERDICT));
+    let ended = lastsyn(&["drain"], &[("LASTSYN_SERVER_ADDRESS", &address), ("LASTSYN_SERVER_SOCKET", "")]);
+    assert!(ended.stdout.starts_with("quiet"), "{}", ended.stdout);
+}
+
+#[test]
+fn an_agent_that_dies_and_comes_back_is_asked_again() {
+    let connections = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let agent = agent(move |stream| {
+        if connections.fetch_add(1, std::sync::atomic::Ordering::SeqCst) > 1 {
+            answer(stream, "200 OK", VERDICT);
+        }
+    });
+    let ended = lastsyn(&["drain", "--max-wait", "20s", "--agent", &agent, "--strict"], &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[test]
+fn a_wrong_argument_is_said_and_the_hook_holds_all_the_same() {
+    let absent = absent().to_string();
+    for (arguments, name) in [
+        (&["--bogus"][..], "--bogus"),
+        (&["--strictt"], "did you mean --strict?"),
+        (&["--agent", "nowhere"], "nowhere"),
+        (&["--max-wait", "10"], "unit"),
+        (&["--json=1"], "takes no value"),
+        (&["rest"], "rest"),
+    ] {
+        let ended = drain(&[&absent], arguments);
+        assert!(ended.took >= BOUND, "{arguments:?}: let go after {:?}", ended.took);
+        assert_eq!(ended.code, Some(2), "{arguments:?}");
+        assert!(ended.stderr.contains(name) && ended.stderr.contains("holding all the same"), "{}", ended.stderr);
+    }
+    let ended = lastsyn(&["--bogus", "drain", "--max-wait", "700ms", "--agent", &absent], &[]);
+    assert!(ended.took >= BOUND && ended.code == Some(2), "{:?} {:?}", ended.took, ended.code);
+}
+
+#[test]
+fn a_hook_that_nobody_listens_to_holds() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastsyn"));
+    command.args(["drain", "--max-wait", "700ms", "--bogus", "--agent", &absent().to_string()]);
+    let start = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    drop((child.stdout.take(), child.stderr.take()));
+    let code = child.wait().expect("it ends").code();
+    assert!(start.elapsed() >= BOUND, "{:?}", start.elapsed());
+    assert_eq!(code, Some(2));
+}
