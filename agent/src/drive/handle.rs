@@ -5,10 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    core::{
-        event::CallerId,
-        verdict::Verdict,
-    },
+    core::{event::CallerId, verdict::Verdict},
     drive::look::Look,
 };
 

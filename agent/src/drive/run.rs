@@ -110,7 +110,12 @@ struct Agent {
 }
 
 impl Agent {
-    async fn drive(mut self, mut requests: mpsc::UnboundedReceiver<Request>, mut terminate: Signal, mut interrupt: Signal) {
+    async fn drive(
+        mut self,
+        mut requests: mpsc::UnboundedReceiver<Request>,
+        mut terminate: Signal,
+        mut interrupt: Signal,
+    ) {
         self.handle(Event::Clock);
         loop {
             if self.carry_out().await {

@@ -13,8 +13,8 @@ mod self_test;
 mod slots;
 mod tcx;
 
-pub use capabilities::{Capability, MissingCapabilities, missing_capabilities};
 pub use attach::AttachError;
+pub use capabilities::{Capability, MissingCapabilities, missing_capabilities};
 pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer, families};
 pub use object::{LoadError, Loaded};
 pub use select::{Choice, SelectError, Sensor};

@@ -40,7 +40,9 @@ const BACKLOG: i32 = 128;
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Somebody else has the port.
-    #[error("{address} is in use: another process of the pod listens there; set server.address to a free port (and LASTSYN_SERVER_ADDRESS for the hook)")]
+    #[error(
+        "{address} is in use: another process of the pod listens there; set server.address to a free port (and LASTSYN_SERVER_ADDRESS for the hook)"
+    )]
     InUse {
         /// The address.
         address: SocketAddr,

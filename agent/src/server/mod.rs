@@ -11,7 +11,11 @@ use tokio::sync::watch;
 
 pub use listen::{ServeError, Server};
 
-use crate::{config, drive::Handle, telemetry::{log::LevelHandle, metrics::Metrics}};
+use crate::{
+    config,
+    drive::Handle,
+    telemetry::{log::LevelHandle, metrics::Metrics},
+};
 
 /// Listens, and answers from now on.
 ///

@@ -36,7 +36,8 @@ mod tests {
         let own: Vec<IpAddr> = vec!["10.1.2.3".parse().unwrap(), "fd00::3".parse().unwrap()];
         let allowed = |text: &str| Peer::Network(text.parse().unwrap()).is_the_pod(&own);
         assert!(Peer::UnixSocket.is_the_pod(&[]));
-        for address in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "10.1.2.3:1", "[::ffff:10.1.2.3]:1", "[fd00::3]:1"]
+        for address in
+            ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "10.1.2.3:1", "[::ffff:10.1.2.3]:1", "[fd00::3]:1"]
         {
             assert!(allowed(address), "{address}");
         }

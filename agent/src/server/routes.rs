@@ -38,7 +38,12 @@ pub(super) struct AppState {
 }
 
 impl AppState {
-    pub(super) fn new(handle: Handle, addresses: watch::Receiver<Vec<IpAddr>>, level: LevelHandle, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        handle: Handle,
+        addresses: watch::Receiver<Vec<IpAddr>>,
+        level: LevelHandle,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self { handle, addresses, level, metrics }
     }
 
@@ -81,7 +86,9 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let (status, error) = match self {
             Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "the agent is stopping".to_owned()),
-            Self::Stuck => (StatusCode::SERVICE_UNAVAILABLE, format!("the agent's loop has not answered for {STUCK:?}")),
+            Self::Stuck => {
+                (StatusCode::SERVICE_UNAVAILABLE, format!("the agent's loop has not answered for {STUCK:?}"))
+            }
             Self::NotThePod => {
                 let error = "only the pod itself may ask for this: over loopback, its own addresses or the unix socket; \
                              use the exec hook `lastsyn drain`";

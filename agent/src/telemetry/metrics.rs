@@ -8,11 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{
-    core::verdict::Verdict,
-    drive::Look,
-    server::status::State,
-};
+use crate::{core::verdict::Verdict, drive::Look, server::status::State};
 
 /// The media type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -5,8 +5,8 @@
 #![no_main]
 
 mod count;
-mod linear;
 mod maps;
+mod reach;
 mod tcx;
 
 /// The kernel lends helpers such as `bpf_ktime_get_ns` to GPL-compatible programs only.

@@ -9,10 +9,13 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use lastsyn_common::{
     counters::{Class, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
-    packet::{self, ETHERNET_HEADER, EtherType, Verdict},
+    packet::{self, ETHERNET_HEADER, EtherType, Packet, Verdict},
 };
 
-use crate::{count, linear::Linear};
+use crate::{
+    count,
+    reach::{Copied, Linear},
+};
 
 /// `PACKET_HOST` in `linux/if_packet.h`: the frame is for this host, not overheard.
 const PACKET_HOST: u32 = 0;
@@ -85,32 +88,22 @@ fn opaque(context: &TcContext, slot: u8, v6: bool) {
 
 #[inline(always)]
 fn ipv4(context: &TcContext) -> Verdict {
-    match packet::ipv4(&Linear::of(context), ETHERNET_HEADER) {
-        Verdict::Short => match Linear::pull(context) {
-            Some(longer) => in_doubt(context, packet::ipv4(&longer, ETHERNET_HEADER)),
-            None => Verdict::Other,
-        },
-        verdict => verdict,
-    }
+    let read = |near| Packet { near: &near, far: &Copied(context) }.ipv4(ETHERNET_HEADER);
+    or_pulled(context, read(Linear::of(context)), read)
 }
 
 #[inline(always)]
 fn ipv6(context: &TcContext) -> Verdict {
-    match packet::ipv6(&Linear::of(context), ETHERNET_HEADER) {
-        Verdict::Short => match Linear::pull(context) {
-            Some(longer) => in_doubt(context, packet::ipv6(&longer, ETHERNET_HEADER)),
-            None => Verdict::Other,
-        },
-        verdict => verdict,
-    }
+    let read = |near| Packet { near: &near, far: &Copied(context) }.ipv6(ETHERNET_HEADER);
+    or_pulled(context, read(Linear::of(context)), read)
 }
 
-/// A packet that is still too short once pulled either ends there, and the kernel drops it as malformed, or has headers
-/// longer than what is pulled, and may be anything.
+/// Reads again where the headers did not lie in one piece. A packet that is still too short ends there, and the kernel
+/// drops it.
 #[inline(always)]
-fn in_doubt(context: &TcContext, verdict: Verdict) -> Verdict {
+fn or_pulled(context: &TcContext, verdict: Verdict, read: impl FnOnce(Linear) -> Verdict) -> Verdict {
     match verdict {
-        Verdict::Short if !Linear::is_all_of(context) => Verdict::Opaque,
+        Verdict::Short => Linear::pull(context).map_or(Verdict::Other, read),
         verdict => verdict,
     }
 }

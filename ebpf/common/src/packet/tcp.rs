@@ -12,23 +12,35 @@ pub const SYN: u8 = 0x02;
 const OFFSET_OF_DESTINATION: usize = 2;
 const OFFSET_OF_FLAGS: usize = 13;
 
-/// Whether bytes are missing because the packet was cut in IP fragments: then they are not to be had.
+/// Why bytes can be missing, which decides what the packet then is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
-    /// The packet is not a fragment.
-    Yes,
-    /// The packet is a first fragment.
-    FirstFragment,
+pub(super) enum Missing {
+    /// Only the part that can be read directly has ended.
+    Near,
+    /// The packet has ended: the kernel drops it (`tcp_v4_rcv`, `tcp_v6_rcv`).
+    Malformed,
+    /// The packet is a first fragment: they are in a later one.
+    InLaterFragment,
+}
+
+impl Missing {
+    #[inline(always)]
+    pub(super) fn verdict(self) -> Verdict {
+        match self {
+            Self::Near => Verdict::Short,
+            Self::Malformed => Verdict::Other,
+            Self::InLaterFragment => Verdict::Opaque,
+        }
+    }
 }
 
 #[inline(always)]
-pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, whole: Whole) -> Verdict {
+pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, missing: Missing) -> Verdict {
     // The flags come first: nearly every packet that gets here is data, and leaves after one read.
     let Some(flags) = bytes.u8(offset + OFFSET_OF_FLAGS) else {
-        return match (whole, bytes.u16(offset + OFFSET_OF_DESTINATION)) {
-            (Whole::Yes, _) => Verdict::Short,
-            (Whole::FirstFragment, Some(port)) => Verdict::OpaquePort(port),
-            (Whole::FirstFragment, None) => Verdict::Opaque,
+        return match (missing, bytes.u16(offset + OFFSET_OF_DESTINATION)) {
+            (Missing::InLaterFragment, Some(port)) => Verdict::OpaquePort(port),
+            _ => missing.verdict(),
         };
     };
     if flags & FLAGS_MASK != SYN {
@@ -36,6 +48,6 @@ pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, whole: Whole)
     }
     match bytes.u16(offset + OFFSET_OF_DESTINATION) {
         Some(port) => Verdict::Syn(port),
-        None => Verdict::Short,
+        None => missing.verdict(),
     }
 }

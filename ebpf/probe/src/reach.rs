@@ -1,13 +1,13 @@
-//! Direct packet access: the part of the packet that lies in one piece.
+//! The two ways to read a packet: by direct access, and through a helper.
 
 use aya_ebpf::programs::TcContext;
 use lastsyn_common::packet::Bytes;
 
-/// How much of a packet is brought into one piece when its headers are not. Enough for Ethernet, IPv6, 140 bytes of
-/// extension headers and TCP.
-const PULLED: u32 = 256;
+/// How much of a packet is brought into one piece when its headers are not: Ethernet, the longest IP header without
+/// options or extensions, and TCP.
+const PULLED: u32 = 14 + 40 + 20;
 
-/// The bytes between `data` and `data_end`.
+/// Direct access: the bytes between `data` and `data_end`, the part of the packet that lies in one piece.
 pub(crate) struct Linear {
     start: usize,
     end: usize,
@@ -59,5 +59,20 @@ impl Bytes for Linear {
         // SAFETY: two bytes at `at` are inside the packet, as above; an array of bytes has no alignment.
         #[expect(unsafe_code, reason = "direct packet access")]
         Some(u16::from_be_bytes(unsafe { *(at as *const [u8; 2]) }))
+    }
+}
+
+/// Any byte of the packet, copied by a helper (`bpf_skb_load_bytes`, Linux 4.5).
+pub(crate) struct Copied<'a>(pub(crate) &'a TcContext);
+
+impl Bytes for Copied<'_> {
+    #[inline(always)]
+    fn u8(&self, offset: usize) -> Option<u8> {
+        self.0.load(offset).ok()
+    }
+
+    #[inline(always)]
+    fn u16(&self, offset: usize) -> Option<u16> {
+        self.0.load(offset).ok().map(u16::from_be_bytes)
     }
 }

@@ -1,0 +1,245 @@
+//! Byte vectors for every way in which a SYN can arrive, and for what only looks like one. The kernel runs the same
+//! code.
+
+extern crate std;
+
+use std::{vec, vec::Vec};
+
+use super::*;
+
+const PORT: u16 = 8080;
+
+/// A TCP header with these flags, to [`PORT`].
+fn tcp(flags: u8) -> Vec<u8> {
+    let mut header = vec![0; 20];
+    header[0..2].copy_from_slice(&40_000_u16.to_be_bytes());
+    header[2..4].copy_from_slice(&PORT.to_be_bytes());
+    header[12] = 0x50;
+    header[13] = flags;
+    header
+}
+
+/// An IPv4 packet: options in bytes (a multiple of 4), the fragment field, and what follows the header.
+fn ipv4(options: usize, fragment: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 20 + options];
+    packet[0] = 0x40 | u8::try_from(5 + options / 4).unwrap();
+    packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+    packet[9] = protocol;
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// An IPv6 packet: the first next-header number, and what follows the header.
+fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    packet[0] = 0x60;
+    packet[6] = next;
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// An extension header of `units` times 8 bytes beyond the first 8.
+fn extension(next: u8, units: u8) -> Vec<u8> {
+    let mut header = vec![0; (usize::from(units) + 1) * 8];
+    header[0] = next;
+    header[1] = units;
+    header
+}
+
+/// A fragment header.
+fn fragment(next: u8, field: u16) -> Vec<u8> {
+    let mut header = extension(next, 0);
+    header[2..4].copy_from_slice(&field.to_be_bytes());
+    header
+}
+
+fn framed(ether_type: u16, packet: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend_from_slice(&ether_type.to_be_bytes());
+    frame.extend_from_slice(packet);
+    frame
+}
+
+/// What a frame is, read whole.
+fn read(frame: &[u8]) -> Verdict {
+    read_in_two(frame, frame)
+}
+
+/// What a frame is when only a part of it can be read directly.
+fn read_in_two(near: &[u8], far: &[u8]) -> Verdict {
+    let packet = Packet { near, far };
+    match ether_type(near) {
+        EtherType::Ipv4 => packet.ipv4(ETHERNET_HEADER),
+        EtherType::Ipv6 => packet.ipv6(ETHERNET_HEADER),
+        EtherType::Other => Verdict::Other,
+    }
+}
+
+fn v4(packet: &[u8]) -> Verdict {
+    read(&framed(0x0800, packet))
+}
+
+fn v6(packet: &[u8]) -> Verdict {
+    read(&framed(0x86dd, packet))
+}
+
+#[test]
+fn a_syn_is_found_over_both_families() {
+    assert_eq!(v4(&ipv4(0, 0, 6, &tcp(0x02))), Verdict::Syn(PORT));
+    assert_eq!(v4(&ipv4(0, 0x4000, 6, &tcp(0x02))), Verdict::Syn(PORT), "don't fragment");
+    assert_eq!(v6(&ipv6(6, &tcp(0x02))), Verdict::Syn(PORT));
+}
+
+#[test]
+fn a_syn_that_asks_for_ecn_or_carries_data_counts() {
+    assert_eq!(v4(&ipv4(0, 0, 6, &tcp(0xc2))), Verdict::Syn(PORT), "ECE and CWR");
+    assert_eq!(v4(&ipv4(0, 0, 6, &tcp(0x0a))), Verdict::Syn(PORT), "PSH");
+    assert_eq!(v4(&ipv4(0, 0, 6, &tcp(0x22))), Verdict::Syn(PORT), "URG");
+}
+
+#[test]
+fn of_all_flags_only_syn_alone_counts() {
+    for flags in 0..=u8::MAX {
+        let syn = flags & 0x17 == 0x02;
+        let expected = if syn { Verdict::Syn(PORT) } else { Verdict::Other };
+        assert_eq!(v4(&ipv4(0, 0, 6, &tcp(flags))), expected, "flags {flags:#x}");
+        assert_eq!(v6(&ipv6(6, &tcp(flags))), expected, "flags {flags:#x}");
+    }
+}
+
+#[test]
+fn ipv4_options_of_every_length_are_stepped_over() {
+    for options in (0..=40).step_by(4) {
+        assert_eq!(v4(&ipv4(options, 0, 6, &tcp(0x02))), Verdict::Syn(PORT), "{options} bytes");
+        assert_eq!(v4(&ipv4(options, 0, 6, &tcp(0x10))), Verdict::Other, "{options} bytes");
+    }
+}
+
+#[test]
+fn an_ipv4_header_shorter_than_its_minimum_is_dropped_by_the_kernel() {
+    for words in 0..5 {
+        let mut packet = ipv4(0, 0, 6, &tcp(0x02));
+        packet[0] = 0x40 | words;
+        assert_eq!(v4(&packet), Verdict::Other);
+    }
+}
+
+#[test]
+fn other_protocols_are_none_of_ours() {
+    for protocol in (0..=u8::MAX).filter(|protocol| *protocol != 6) {
+        assert_eq!(v4(&ipv4(0, 0, protocol, &tcp(0x02))), Verdict::Other, "protocol {protocol}");
+    }
+    assert_eq!(v6(&ipv6(17, &tcp(0x02))), Verdict::Other, "UDP");
+    assert_eq!(v6(&ipv6(58, &tcp(0x02))), Verdict::Other, "ICMPv6");
+    assert_eq!(v6(&ipv6(59, &tcp(0x02))), Verdict::Other, "no next header");
+    assert_eq!(read(&framed(0x0806, &tcp(0x02))), Verdict::Other, "ARP");
+    assert_eq!(read(&framed(0x8100, &ipv4(0, 0, 6, &tcp(0x02)))), Verdict::Other, "a tag that was not stripped");
+}
+
+#[test]
+fn a_first_fragment_with_its_flags_is_a_syn_and_one_without_is_opaque() {
+    assert_eq!(v4(&ipv4(0, 0x2000, 6, &tcp(0x02))), Verdict::Syn(PORT));
+    assert_eq!(v4(&ipv4(0, 0x2000, 6, &tcp(0x10))), Verdict::Other);
+    assert_eq!(v4(&ipv4(0, 0x2000, 6, &tcp(0x02)[..8])), Verdict::OpaquePort(PORT));
+    assert_eq!(v4(&ipv4(0, 0x2000, 6, &tcp(0x02)[..3])), Verdict::Opaque);
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 1), tcp(0x02)].concat())), Verdict::Syn(PORT));
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 1), tcp(0x02)[..8].to_vec()].concat())), Verdict::OpaquePort(PORT));
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 1)].concat())), Verdict::Opaque);
+    assert_eq!(v6(&ipv6(44, &[fragment(60, 1)].concat())), Verdict::Opaque, "an extension header in a later fragment");
+}
+
+#[test]
+fn later_fragments_are_not_counted_again() {
+    assert_eq!(v4(&ipv4(0, 0x2001, 6, &tcp(0x02))), Verdict::Other);
+    assert_eq!(v4(&ipv4(0, 0x0001, 6, &tcp(0x02))), Verdict::Other);
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 0x0009), tcp(0x02)].concat())), Verdict::Other);
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 0x0008), tcp(0x02)].concat())), Verdict::Other);
+}
+
+#[test]
+fn an_atomic_ipv6_fragment_is_a_whole_packet() {
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 0), tcp(0x02)].concat())), Verdict::Syn(PORT));
+    assert_eq!(v6(&ipv6(44, &[fragment(6, 0), tcp(0x02)[..8].to_vec()].concat())), Verdict::Other, "cut short");
+}
+
+#[test]
+fn ipv6_extension_headers_are_followed() {
+    for next in [0, 43, 60] {
+        for units in [0, 1, 5] {
+            assert_eq!(v6(&ipv6(next, &[extension(6, units), tcp(0x02)].concat())), Verdict::Syn(PORT));
+        }
+    }
+    let mut authentication = vec![0; 12];
+    authentication[0] = 6;
+    authentication[1] = 1; // (1 + 2) * 4 bytes
+    assert_eq!(v6(&ipv6(51, &[authentication, tcp(0x02)].concat())), Verdict::Syn(PORT));
+    let chain = [extension(60, 0), extension(43, 1), extension(44, 0), fragment(60, 0), extension(6, 2), tcp(0x02)];
+    assert_eq!(v6(&ipv6(0, &chain.concat())), Verdict::Syn(PORT));
+}
+
+#[test]
+fn a_chain_of_six_is_followed_and_a_longer_one_is_opaque() {
+    let chain = |length: usize, last: u8| {
+        let mut bytes = Vec::new();
+        for _ in 1..length {
+            bytes.extend(extension(60, 0));
+        }
+        bytes.extend(extension(last, 0));
+        bytes.extend(tcp(0x02));
+        ipv6(60, &bytes)
+    };
+    assert_eq!(v6(&chain(6, 6)), Verdict::Syn(PORT));
+    assert_eq!(v6(&chain(6, 58)), Verdict::Other);
+    assert_eq!(v6(&chain(7, 6)), Verdict::Opaque);
+}
+
+#[test]
+fn a_packet_cut_short_anywhere_is_never_a_syn_and_never_a_panic() {
+    let packets = [
+        framed(0x0800, &ipv4(0, 0, 6, &tcp(0x02))),
+        framed(0x0800, &ipv4(12, 0, 6, &tcp(0x02))),
+        framed(0x86dd, &ipv6(6, &tcp(0x02))),
+        framed(0x86dd, &ipv6(0, &[extension(44, 0), fragment(6, 0), tcp(0x02)].concat())),
+    ];
+    for frame in &packets {
+        assert_eq!(read(frame), Verdict::Syn(PORT));
+        let flags_at = frame.len() - 20 + 13;
+        for length in 0..=flags_at {
+            let verdict = read(&frame[..length]);
+            assert!(matches!(verdict, Verdict::Other | Verdict::Short), "{length} bytes: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_directly_is_short_until_it_is_pulled() {
+    let frame = framed(0x0800, &ipv4(0, 0, 6, &tcp(0x02)));
+    assert_eq!(read_in_two(&frame[..40], &frame), Verdict::Short);
+    assert_eq!(read_in_two(&frame[..48], &frame), Verdict::Syn(PORT));
+    // Behind options and extension headers the far reader is asked, whatever lies in one piece.
+    let frame = framed(0x0800, &ipv4(8, 0, 6, &tcp(0x02)));
+    assert_eq!(read_in_two(&frame[..34], &frame), Verdict::Syn(PORT));
+    let frame = framed(0x86dd, &ipv6(0, &[extension(6, 0), tcp(0x02)].concat()));
+    assert_eq!(read_in_two(&frame[..54], &frame), Verdict::Syn(PORT));
+}
+
+#[test]
+fn any_bytes_give_a_verdict() {
+    // A small generator with a fixed seed: the same bytes in every run.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[0]
+    };
+    let mut syns = 0;
+    for round in 0..200_000 {
+        let mut frame: Vec<u8> = (0..next()).map(|_| next()).collect();
+        if let Some(ether_type) = frame.get_mut(12..14) {
+            ether_type.copy_from_slice(if round % 2 == 0 { &[0x08, 0x00] } else { &[0x86, 0xdd] });
+        }
+        syns += u32::from(matches!(read(&frame), Verdict::Syn(_)));
+    }
+    assert!(syns > 0, "the generator never makes a SYN: it shows nothing");
+}
