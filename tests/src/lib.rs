@@ -21,6 +21,7 @@ pub mod link;
 pub mod pair;
 pub mod process;
 mod programs;
+pub mod raw;
 pub mod server;
 pub mod sockets;
 pub mod wait;

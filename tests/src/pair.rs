@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::{
     Families, Host, Lab,
     link::{End, Link},
+    raw::Segment,
 };
 
 /// The interface of client and pod alike.
@@ -90,5 +91,11 @@ impl Pair {
             .filter(|&address| self.families.include(address))
             .map(|address| SocketAddr::new(address, port))
             .collect()
+    }
+
+    /// A SYN from any source to the pod, for a [`Sender`](crate::raw::Sender) on the client's interface. Sources other
+    /// than the client's own stay half-open in the pod: a client that gets an answer it did not ask for would reset it.
+    pub fn syn(&self, source: SocketAddr, destination: SocketAddr) -> Segment {
+        Segment::syn(source, destination).between(CLIENT_HARDWARE, POD_HARDWARE)
     }
 }
