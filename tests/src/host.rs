@@ -115,7 +115,7 @@ impl Host {
     ///
     /// When the future panics.
     pub fn block_on<T: Send, F: Future<Output = T>>(&self, work: impl FnOnce() -> F + Send) -> T {
-        self.run(|| runtime().block_on(work()))
+        self.run(|| runtime().block_on(async { work().await }))
     }
 
     /// Starts a thread in the host that may outlive the caller. It keeps the host.

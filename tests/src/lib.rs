@@ -2,6 +2,7 @@
 //!
 //! A [`World`] is a client, a node that forwards as a node's proxy does, and two pods; a [`Pair`] is a client and one pod
 //! on one wire, for tests that count exactly. Each [`Host`] is a network namespace. Servers ([`HaProxy`], [`Server`]),
+//! clients ([`PacedClient`], [`Connection`]), forged packets ([`raw`]) and the agent itself ([`Agent`]) are started in a
 //! host.
 //!
 //! Everything is named after this process and a counter, so labs work side by side. Everything is torn down when it is
@@ -10,11 +11,13 @@
 //!
 //! The lab needs root and a few programs; `cargo xtask setup` gets them.
 
+pub mod agent;
 pub mod client;
 pub mod clock;
 pub mod counters;
 pub mod haproxy;
 pub mod host;
+pub mod http;
 pub mod lab;
 mod leftovers;
 pub mod link;
@@ -27,6 +30,7 @@ pub mod sockets;
 pub mod wait;
 pub mod world;
 
+pub use agent::{Agent, AgentConfig, DrainAnswer, DrainCall};
 pub use client::{Attempt, Connection, Outcome, PacedClient, Summary, connect_from, connect_once};
 pub use clock::monotonic_now;
 pub use haproxy::{Bind, HaProxy};
