@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use rustix::process::Signal;
 
 use crate::{Host, Process, sockets, wait::await_condition};
@@ -66,20 +66,20 @@ impl HaProxy {
             host.command("haproxy")?.arg("-db").arg("-f").arg(&configuration),
         )?;
         let sockets_per_port = if bind == Bind::Separate { 2 } else { 1 };
-        await_condition(&format!("{} listening on {ports:?}", process.name()), START, || {
-            let ready = || -> Result<bool> {
-                ensure!(process.is_running()?, "{} ended", process.name());
-                for &port in ports {
-                    if sockets::listeners(host, port)?.count() < sockets_per_port {
-                        return Ok(false);
-                    }
+        let listens_on_all = || -> Result<bool> {
+            process.ensure_running()?;
+            for &port in ports {
+                if sockets::listeners(host, port)?.count() < sockets_per_port {
+                    return Ok(false);
                 }
-                Ok(true)
-            };
-            ready().map(|ready| ready.then_some(())).transpose()
+            }
+            Ok(true)
+        };
+        await_condition(&format!("{} listening on {ports:?}", process.name()), START, || match listens_on_all() {
+            Ok(ready) => ready.then_some(Ok(())),
+            Err(error) => Some(Err(error)),
         })
-        .and_then(|ended| ended)
-        .with_context(|| format!("it wrote:\n{}", process.report()))?;
+        .and_then(|outcome| outcome)?;
         Ok(Self { process, control })
     }
 

@@ -62,6 +62,7 @@ impl Host {
             ("net.ipv6.conf.default.disable_ipv6", "0"),
             ("net.ipv6.conf.all.accept_dad", "0"),
             ("net.ipv6.conf.default.accept_dad", "0"),
+            ("net.ipv6.conf.default.router_solicitation_delay", "0"), // also delays an address on a link that comes up
             ("net.ipv6.conf.all.forwarding", "0"),
             ("net.ipv4.ip_forward", "0"),
             ("net.ipv4.conf.all.rp_filter", "0"),

@@ -1,10 +1,19 @@
 //! A wire between two hosts: a pair of virtual Ethernet interfaces.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 
-use crate::Host;
+use crate::{Host, wait::await_condition};
+
+/// How long the kernel may take until it answers for a new address.
+const READY: Duration = Duration::from_secs(5);
+/// The flag of an address that is not used yet (`IFA_F_TENTATIVE`).
+const TENTATIVE: u32 = 0x40;
 
 /// The IP families of a host's addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +81,40 @@ impl End<'_> {
             .concat()
     }
 
+    /// Whether the kernel answers for the interface's IPv6 addresses. It begins to from a work queue, some time after the
+    /// address was added; a first packet before that would wait a second for the neighbour to be asked for again.
+    fn is_ready(&self, families: Families) -> bool {
+        // `/proc/net` is the process's main thread's; this thread is the one in the host.
+        let read = || {
+            let addresses = fs::read_to_string("/proc/thread-self/net/if_inet6")?;
+            fs::read_to_string("/proc/thread-self/net/igmp6").map(|groups| (addresses, groups))
+        };
+        let Ok((addresses, groups)) = self.host.run(read) else { return false };
+        let own = |text: &str, column: usize| -> Vec<Vec<String>> {
+            text.lines()
+                .map(|line| line.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+                .filter(|fields| fields.get(column).is_some_and(|name| name == self.interface))
+                .collect()
+        };
+        let addresses = own(&addresses, 5); // address, index, prefix length, scope, flags, name
+        let groups = own(&groups, 1); // index, name, group, ...
+        let is_settled = |fields: &Vec<String>| {
+            fields
+                .get(4)
+                .and_then(|flags| u32::from_str_radix(flags, 16).ok())
+                .is_some_and(|flags| flags & TENTATIVE == 0)
+        };
+        let is_asked_for = |address: &String| {
+            // The solicited-node group ends like the address (RFC 4291, 2.7.1).
+            let group = format!("ff0200000000000000000001ff{}", address.get(26..).unwrap_or_default());
+            groups.iter().any(|fields| fields.get(2) == Some(&group))
+        };
+        let expected = 1 + usize::from(families.include(self.v6.0)); // the link-local one too
+        addresses.len() == expected
+            && addresses.iter().all(is_settled)
+            && addresses.iter().filter_map(|fields| fields.first()).all(is_asked_for)
+    }
+
     fn description(&self, mtu: u32) -> String {
         let hardware = self.hardware.map(|byte| format!("{byte:02x}")).join(":");
         format!("name {} mtu {mtu} address {hardware}", self.interface)
@@ -97,7 +140,14 @@ impl Link<'_> {
             ))
             .with_context(|| format!("no wire between {} and {}", near.host.role(), far.host.role()))?;
         for end in &self.ends {
-            end.host.ip(&format!("{}link set {} up\n", end.address_lines(self.families), end.interface))?;
+            end.host.ip(&format!("link set {} up\n", end.interface))?;
+        }
+        for end in &self.ends {
+            end.host.ip(&end.address_lines(self.families))?;
+        }
+        for end in &self.ends {
+            let what = format!("{} of {} answering for its addresses", end.interface, end.host.role());
+            await_condition(&what, READY, || end.is_ready(self.families))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -166,6 +166,19 @@ impl Process {
         Ok(self.try_wait()?.is_none())
     }
 
+    /// Checks that it has not ended, for waiting for something that it has to do first.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended. The message has how, and its output.
+    pub fn ensure_running(&self) -> Result<()> {
+        if let Some(status) = self.try_wait()? {
+            self.await_output(Duration::ZERO);
+            bail!("{} ended with {status}; it wrote:\n{}", self.name, self.report());
+        }
+        Ok(())
+    }
+
     /// Waits for its end, and for what it wrote to be read.
     ///
     /// # Errors
@@ -175,9 +188,7 @@ impl Process {
         let deadline = Deadline::after(within);
         let status = await_condition(&format!("the end of {}", self.name), within, || self.try_wait().transpose())
             .with_context(|| format!("it wrote:\n{}", self.report()))??;
-        // A grandchild may keep the pipes open; what it writes is not waited for.
-        let rest = deadline.left().max(Duration::from_millis(200));
-        drop(self.output.changed.wait_timeout_while(self.output.lock(), rest, |state| state.open_streams > 0));
+        self.await_output(deadline.left());
         Ok(status)
     }
 
@@ -211,6 +222,13 @@ impl Process {
             return "  (nothing)".to_owned();
         }
         state.lines.iter().flat_map(|line| ["  ", &line.text, "\n"]).collect()
+    }
+
+    /// Waits until all that it wrote before its end is read. A grandchild may keep the pipes open; what that writes is not
+    /// waited for much longer than `within`.
+    fn await_output(&self, within: Duration) {
+        let within = within.max(Duration::from_millis(500));
+        drop(self.output.changed.wait_timeout_while(self.output.lock(), within, |state| state.open_streams > 0));
     }
 
     fn child(&self) -> MutexGuard<'_, Child> {

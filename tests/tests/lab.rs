@@ -2,10 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     net::SocketAddr,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
@@ -65,6 +65,50 @@ fn a_panic_leaves_nothing() {
     for trace in traces.expect("the world stood before the panic") {
         assert!(!trace.exists(), "{} is left", trace.display());
     }
+}
+
+/// Set for [`a_lab_to_be_killed`].
+const TO_BE_KILLED: &str = "LAB_TO_BE_KILLED";
+
+#[test]
+fn what_a_killed_lab_left_is_swept() {
+    let own_again = |name| {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", name, "--include-ignored", "--nocapture"]);
+        command
+    };
+    let killed = Process::start("a lab", own_again("a_lab_to_be_killed").env(TO_BE_KILLED, "yes")).unwrap();
+    let line = killed.wait_for_line("traces: ", SOON).unwrap().text;
+    let traces: Vec<&Path> = line.trim_start_matches("traces: ").split(' ').map(Path::new).collect();
+    assert_eq!(traces.len(), 3, "{line}");
+    killed.kill().unwrap();
+    for trace in &traces {
+        assert!(trace.exists(), "{} should have been left", trace.display());
+    }
+
+    // The first lab of the next process sweeps.
+    let next = Process::start("the next lab", &mut own_again("two_labs_stand_side_by_side")).unwrap();
+    next.wait_for_success(3 * SOON).unwrap();
+    for trace in &traces {
+        assert!(!trace.exists(), "{} is left", trace.display());
+    }
+}
+
+#[test]
+#[ignore = "a part of `what_a_killed_lab_left_is_swept`, in a process of its own"]
+fn a_lab_to_be_killed() {
+    if env::var_os(TO_BE_KILLED).is_none() {
+        return;
+    }
+    let pair = Pair::new().unwrap();
+    let haproxy = HaProxy::start(&pair.pod, "orphan", &[80]).unwrap();
+    println!(
+        "traces: {} {} /proc/{}/ns/net", // gone with the process's end, before it is reaped
+        pair.pod.path().display(),
+        pair.lab.directory().display(),
+        haproxy.process().pid()
+    );
+    haproxy.wait(Duration::from_mins(1)).unwrap_err();
 }
 
 #[test]
@@ -133,7 +177,7 @@ fn the_client_keeps_its_pace_and_waits_for_nobody() {
     assert!(attempts.iter().all(|attempt| attempt.outcome == served_by("server")), "{}", Summary::of(&attempts));
     let at = |index: usize| attempts[index].offset;
     let pace = 149.0 / (at(149).as_secs_f64() - at(0).as_secs_f64());
-    assert!((95.0..105.0).contains(&pace), "{pace:.1} per second");
+    assert!((90.0..110.0).contains(&pace), "{pace:.1} per second");
 }
 
 #[test]

@@ -78,14 +78,12 @@ impl Agent {
     /// it wrote.
     pub fn start(host: &Host, config: AgentConfig) -> Result<Self> {
         let agent = Self::spawn(host, config)?;
-        await_condition("the agent's answer", PATIENCE, || {
-            if !agent.process.is_running().unwrap_or(false) {
-                return Some(Err(anyhow::anyhow!("the agent ended")));
-            }
-            agent.status().is_ok().then_some(Ok(()))
+        await_condition("the agent's answer", PATIENCE, || match agent.process.ensure_running() {
+            Ok(()) => agent.status().is_ok().then_some(Ok(())),
+            Err(ended) => Some(Err(ended)),
         })
-        .and_then(|outcome| outcome)
-        .with_context(|| format!("the agent wrote:\n{}", agent.process.report()))?;
+        .with_context(|| format!("the agent wrote:\n{}", agent.process.report()))
+        .and_then(|outcome| outcome)?;
         Ok(agent)
     }
 
