@@ -10,12 +10,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 
 use crate::{Host, leftovers, programs};
 
 /// What the names of everything that a lab makes begin with.
-pub(crate) const PREFIX: &str = "ls-";
+pub(crate) const PREFIX: &str = "lastsyn-lab-";
+
+/// Open files that a process of the lab is allowed: a paced client that nobody answers holds a thousand connections.
+const OPEN_FILES: u64 = 65_536;
 
 /// Gives hosts their names and processes a directory. Cloning it shares both.
 #[derive(Clone, Debug)]
@@ -37,6 +41,7 @@ impl Lab {
         static NEXT: AtomicU32 = AtomicU32::new(0);
 
         programs::preflight()?;
+        raise_file_limit()?;
         SWEPT
             .get_or_init(|| leftovers::sweep().map_err(|error| format!("{error:#}")))
             .as_ref()
@@ -68,4 +73,15 @@ impl Lab {
     pub fn host(&self, role: &str) -> Result<Host> {
         Host::new(self.clone(), role)
     }
+}
+
+/// Raises the soft limit where the hard one allows. Processes of the lab inherit it.
+fn raise_file_limit() -> Result<()> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
+    if current.is_some_and(|current| current < wanted) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+            .with_context(|| format!("the limit of open files could not be raised to {wanted}"))?;
+    }
+    Ok(())
 }

@@ -83,7 +83,7 @@ fn abandoned(directory: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The process id in a name such as `ls-4711-0-client`.
+/// The process id in a name such as `lastsyn-lab-4711-0-client`.
 fn owner_of(name: &str) -> Option<u32> {
     let (id, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
     rest.starts_with(|first: char| first.is_ascii_digit()).then_some(())?;
@@ -107,11 +107,12 @@ mod tests {
 
     #[test]
     fn a_name_tells_its_process() {
-        assert_eq!(owner_of("ls-4711-0-client"), Some(4711));
-        assert_eq!(owner_of("ls-4711-0-x9Qw"), Some(4711));
-        assert_eq!(owner_of("ls-4711"), None);
-        assert_eq!(owner_of("ls-config-1"), None);
-        assert_eq!(owner_of("ls-12-client"), None);
-        assert_eq!(owner_of("other-12-0-client"), None);
+        assert_eq!(owner_of("lastsyn-lab-4711-0-client"), Some(4711));
+        assert_eq!(owner_of("lastsyn-lab-4711-0-x9Qw"), Some(4711));
+        for foreign in
+            ["lastsyn-lab-4711", "lastsyn-lab-notes-1", "lastsyn-lab-12-client", "lastsyn-12-0", "12-0-client"]
+        {
+            assert_eq!(owner_of(foreign), None, "{foreign}");
+        }
     }
 }

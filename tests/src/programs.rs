@@ -50,3 +50,15 @@ pub(crate) fn preflight() -> Result<()> {
 fn is_executable(file: &Path) -> bool {
     rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_or_the_way_to_get_them_is_told() {
+        assert!(find("sh").unwrap().is_absolute());
+        let error = find("no-such-program").unwrap_err().to_string();
+        assert!(error.contains("no-such-program") && error.contains("cargo xtask setup"), "{error}");
+    }
+}

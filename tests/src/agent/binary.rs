@@ -31,10 +31,10 @@ pub(super) fn find() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Tests run from `target/PROFILE/deps`, other programs from `target/PROFILE`.
+/// Tests run from `target/PROFILE/deps`, examples from `target/PROFILE/examples`, other programs from `target/PROFILE`.
 fn beside(own: &Path) -> Result<PathBuf> {
     let mut directory = own.parent();
-    if directory.and_then(Path::file_name) == Some(OsStr::new("deps")) {
+    if ["deps", "examples"].map(|name| Some(OsStr::new(name))).contains(&directory.and_then(Path::file_name)) {
         directory = directory.and_then(Path::parent);
     }
     Ok(directory.context("the running program is in no directory")?.join("lastsyn"))
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_agent_is_beside_the_running_program() {
-        for own in ["/w/target/debug/deps/lab-570d8a", "/w/target/debug/xtask"] {
+        for own in ["/w/target/debug/deps/lab-570d8a", "/w/target/debug/examples/scene", "/w/target/debug/xtask"] {
             assert_eq!(beside(Path::new(own)).unwrap(), Path::new("/w/target/debug/lastsyn"));
         }
     }
