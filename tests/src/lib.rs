@@ -1,1 +1,45 @@
-//! The lab.
+//! The lab: a small vocabulary in which a promise's test reads like the promise.
+//!
+//! A [`World`] is a client, a node that forwards as a node's proxy does, and two pods; a [`Pair`] is a client and one pod
+//! on one wire, for tests that count exactly. Each [`Host`] is a network namespace. Servers ([`HaProxy`], [`Server`]),
+//! clients ([`PacedClient`], [`Connection`]), forged packets ([`raw`]) and the agent itself ([`Agent`]) are started in a
+//! host.
+//!
+//! Everything is named after this process and a counter, so labs work side by side. Everything is torn down when it is
+//! dropped, also by a panic; what a killed process left is swept when the next lab starts. Nothing outside namespaces
+//! that a lab made is touched.
+//!
+//! The lab needs root and a few programs; `cargo xtask setup` gets them.
+
+pub mod agent;
+pub mod client;
+pub mod clock;
+pub mod counters;
+pub mod haproxy;
+pub mod host;
+pub mod http;
+pub mod lab;
+mod leftovers;
+pub mod link;
+pub mod pair;
+pub mod process;
+mod programs;
+pub mod raw;
+pub mod server;
+pub mod sockets;
+pub mod wait;
+pub mod world;
+
+pub use agent::{Agent, AgentConfig, DrainAnswer, DrainCall};
+pub use client::{Attempt, Connection, Outcome, PacedClient, Summary, connect_from, connect_once};
+pub use clock::monotonic_now;
+pub use haproxy::{Bind, HaProxy};
+pub use host::Host;
+pub use lab::Lab;
+pub use link::{End, Families, Link};
+pub use pair::Pair;
+pub use process::Process;
+pub use rustix::process::Signal;
+pub use server::{Server, ServerConfig};
+pub use wait::await_condition;
+pub use world::{Pod, World, WorldConfig};

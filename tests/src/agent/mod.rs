@@ -1,0 +1,224 @@
+//! The agent itself, its own program in a host.
+
+mod binary;
+mod drain;
+
+use std::{
+    ffi::OsStr,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::{Command, ExitStatus},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+
+pub use self::drain::{DrainAnswer, DrainCall};
+use crate::{Host, Process, http, wait::await_condition};
+
+/// The agent's port where nothing else is configured.
+pub const PORT: u16 = 19_480;
+
+/// The key of the path of the agent's unix socket.
+const SOCKET: &str = "LASTSYN_SERVER_SOCKET";
+/// How long the agent may take to answer anything but a drain.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How an agent is started.
+#[derive(Clone, Debug, Default)]
+pub struct AgentConfig {
+    /// Its environment, such as `LASTSYN_DRAIN_QUIET_PERIOD`: the only keys of that prefix that it gets, besides a unix
+    /// socket in the lab's directory.
+    pub env: Vec<(String, String)>,
+    /// Arguments after `lastsyn run`.
+    pub args: Vec<String>,
+    /// Its port, if configured otherwise than [`PORT`].
+    pub port: Option<u16>,
+    /// Its program, if not the one of this workspace.
+    pub binary: Option<PathBuf>,
+}
+
+/// An agent in a host. It is killed when dropped.
+#[derive(Debug)]
+pub struct Agent {
+    host: Host,
+    process: Process,
+    address: SocketAddr,
+    binary: PathBuf,
+}
+
+// === impl AgentConfig ===
+
+impl AgentConfig {
+    /// With one more key in its environment.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: impl Into<String>) -> Self {
+        self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.args.push(argument.into());
+        self
+    }
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts the agent and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// When its program is missing or older than its sources, or it ends or does not answer in time; the message has what
+    /// it wrote.
+    pub fn start(host: &Host, config: AgentConfig) -> Result<Self> {
+        let agent = Self::spawn(host, config)?;
+        await_condition("the agent's answer", PATIENCE, || match agent.process.ensure_running() {
+            Ok(()) => agent.status().is_ok().then_some(Ok(())),
+            Err(ended) => Some(Err(ended)),
+        })
+        .with_context(|| format!("the agent wrote:\n{}", agent.process.report()))
+        .and_then(|outcome| outcome)?;
+        Ok(agent)
+    }
+
+    /// Starts the agent and does not wait, for an agent that is to fail.
+    ///
+    /// # Errors
+    ///
+    /// When its program is missing or older than its sources.
+    pub fn spawn(host: &Host, config: AgentConfig) -> Result<Self> {
+        let binary = config.binary.map_or_else(binary::find, Ok)?;
+        let mut command = command(host, &binary)?;
+        command.arg("run").args(config.args).envs(config.env);
+        let process = Process::start(format!("the agent in {}", host.role()), &mut command)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, config.port.unwrap_or(PORT)));
+        Ok(Self { host: host.clone(), process, address, binary })
+    }
+
+    /// `GET /v1/status`.
+    ///
+    /// # Errors
+    ///
+    /// When the answer is not 200 with JSON.
+    pub fn status(&self) -> Result<Value> {
+        self.get("/v1/status")?.json()
+    }
+
+    /// `GET /metrics`.
+    ///
+    /// # Errors
+    ///
+    /// When the answer is not 200.
+    pub fn metrics(&self) -> Result<String> {
+        Ok(self.get("/metrics")?.body)
+    }
+
+    /// Gets any of its resources.
+    ///
+    /// # Errors
+    ///
+    /// When the answer is not 200.
+    pub fn get(&self, path: &str) -> Result<http::Answer> {
+        let answer = http::get(&self.host, self.address, path, PATIENCE)?;
+        ensure!(answer.status == 200, "the agent answered {path} with {}: {}", answer.status, answer.body);
+        Ok(answer)
+    }
+
+    /// Calls the hook over HTTP. The call is under way when this returns, and waits for its answer on a thread.
+    ///
+    /// # Errors
+    ///
+    /// When no thread can be started.
+    pub fn drain(&self) -> Result<DrainCall> {
+        DrainCall::place(&self.host, self.address)
+    }
+
+    /// Runs `lastsyn drain` with arguments, as a kubelet runs the exec hook.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub fn hook<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Process> {
+        run(&self.host, &self.binary, "drain", arguments)
+    }
+
+    /// Asks it to end, as a kubelet does.
+    ///
+    /// # Errors
+    ///
+    /// When the signal cannot be sent.
+    pub fn terminate(&self) -> Result<()> {
+        self.process.signal(Signal::TERM)
+    }
+
+    /// Ends it at once.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not know the process.
+    pub fn kill(&self) -> Result<ExitStatus> {
+        self.process.kill()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end within the time.
+    pub fn wait(&self, within: Duration) -> Result<ExitStatus> {
+        self.process.wait(within)
+    }
+
+    /// Where it answers in its host.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process; its log is on standard error.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// Runs `lastsyn drain` with arguments in a host that need not have an agent.
+///
+/// # Errors
+///
+/// When the program is missing or older than its sources, or does not start.
+pub fn hook<A: AsRef<OsStr>>(host: &Host, arguments: impl IntoIterator<Item = A>) -> Result<Process> {
+    subcommand(host, "drain", arguments)
+}
+
+/// Runs any subcommand of `lastsyn` in a host.
+///
+/// # Errors
+///
+/// When the program is missing or older than its sources, or does not start.
+pub fn subcommand<A: AsRef<OsStr>>(host: &Host, name: &str, arguments: impl IntoIterator<Item = A>) -> Result<Process> {
+    run(host, &binary::find()?, name, arguments)
+}
+
+fn run<A: AsRef<OsStr>>(
+    host: &Host,
+    binary: &PathBuf,
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<Process> {
+    Process::start(format!("lastsyn {name} in {}", host.role()), command(host, binary)?.arg(name).args(arguments))
+}
+
+/// The program in a host, with none of the caller's configuration. Agent and hook of a host share its unix socket.
+fn command(host: &Host, binary: &PathBuf) -> Result<Command> {
+    let mut command = host.command(binary)?;
+    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("LASTSYN_")) {
+        command.env_remove(key);
+    }
+    command.env(SOCKET, host.directory().join(format!("agent-{}.sock", host.role())));
+    Ok(command)
+}
