@@ -1,7 +1,7 @@
 //! The two ways to read a packet: by direct access, and through a helper.
 
 use aya_ebpf::programs::TcContext;
-use lastsyn_common::packet::Bytes;
+use lastsyn_common::packet::{Bytes, Field};
 
 /// How much of a packet is brought into one piece when its headers are not: Ethernet, the longest IP header without
 /// options or extensions, and TCP.
@@ -39,26 +39,26 @@ impl Linear {
 
 impl Bytes for Linear {
     #[inline(always)]
-    fn u8(&self, offset: usize) -> Option<u8> {
+    fn u8(&self, offset: usize) -> Field {
         let at = self.start + offset;
         if at + 1 > self.end {
-            return None;
+            return Field::ABSENT;
         }
         // SAFETY: one byte at `at` is inside the packet, which the comparison with `data_end` has just shown to the
         // verifier too.
         #[expect(unsafe_code, reason = "direct packet access")]
-        Some(unsafe { *(at as *const u8) })
+        Field::of(u16::from(unsafe { *(at as *const u8) }))
     }
 
     #[inline(always)]
-    fn u16(&self, offset: usize) -> Option<u16> {
+    fn u16(&self, offset: usize) -> Field {
         let at = self.start + offset;
         if at + 2 > self.end {
-            return None;
+            return Field::ABSENT;
         }
         // SAFETY: two bytes at `at` are inside the packet, as above; an array of bytes has no alignment.
         #[expect(unsafe_code, reason = "direct packet access")]
-        Some(u16::from_be_bytes(unsafe { *(at as *const [u8; 2]) }))
+        Field::of(u16::from_be_bytes(unsafe { *(at as *const [u8; 2]) }))
     }
 }
 
@@ -67,12 +67,12 @@ pub(crate) struct Copied<'a>(pub(crate) &'a TcContext);
 
 impl Bytes for Copied<'_> {
     #[inline(always)]
-    fn u8(&self, offset: usize) -> Option<u8> {
-        self.0.load(offset).ok()
+    fn u8(&self, offset: usize) -> Field {
+        self.0.load(offset).map_or(Field::ABSENT, |byte: u8| Field::of(u16::from(byte)))
     }
 
     #[inline(always)]
-    fn u16(&self, offset: usize) -> Option<u16> {
-        self.0.load(offset).ok().map(u16::from_be_bytes)
+    fn u16(&self, offset: usize) -> Field {
+        self.0.load(offset).map_or(Field::ABSENT, |bytes| Field::of(u16::from_be_bytes(bytes)))
     }
 }

@@ -1,7 +1,7 @@
 //! The link layer. A VLAN tag is stripped before TCX sees the frame, so the network header always begins at the same
 //! place (`skb_vlan_untag` in `__netif_receive_skb_core`).
 
-use super::Bytes;
+use super::{Bytes, Field};
 
 /// Bytes of an Ethernet header without a VLAN tag.
 pub const ETHERNET_HEADER: usize = 14;
@@ -22,9 +22,12 @@ pub enum EtherType {
 /// The network protocol of an Ethernet frame.
 #[inline(always)]
 pub fn ether_type<B: Bytes + ?Sized>(frame: &B) -> EtherType {
-    match frame.u16(OFFSET_OF_TYPE) {
-        Some(0x0800) => EtherType::Ipv4,
-        Some(0x86dd) => EtherType::Ipv6,
-        _ => EtherType::Other,
+    let field = frame.u16(OFFSET_OF_TYPE);
+    if field == Field::of(0x0800) {
+        EtherType::Ipv4
+    } else if field == Field::of(0x86dd) {
+        EtherType::Ipv6
+    } else {
+        EtherType::Other
     }
 }

@@ -11,12 +11,12 @@ const IPV6_HEADER: usize = 40;
 /// twice and a payload that hides its ports; a longer chain is opaque, which counts.
 const EXTENSION_HEADERS: usize = 6;
 
-const HOP_BY_HOP: u8 = 0;
-const TCP: u8 = 6;
-const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
-const AUTHENTICATION: u8 = 51;
-const DESTINATION_OPTIONS: u8 = 60;
+const HOP_BY_HOP: u16 = 0;
+const TCP: u16 = 6;
+const ROUTING: u16 = 43;
+const FRAGMENT: u16 = 44;
+const AUTHENTICATION: u16 = 51;
+const DESTINATION_OPTIONS: u16 = 60;
 
 const MORE_FRAGMENTS: u16 = 0x0001;
 const FRAGMENT_OFFSET: u16 = 0xfff8;
@@ -27,9 +27,11 @@ where
     N: Bytes + ?Sized,
     F: Bytes + ?Sized,
 {
-    let Some(next) = packet.near.u8(offset + OFFSET_OF_NEXT_HEADER) else {
+    let next = packet.near.u8(offset + OFFSET_OF_NEXT_HEADER);
+    if next.is_absent() {
         return Verdict::Short;
-    };
+    }
+    let next = next.value();
     if next == TCP {
         return tcp::verdict(packet.near, offset + IPV6_HEADER, Missing::Near);
     }
@@ -38,7 +40,7 @@ where
 
 /// Follows the chain of extension headers that begins at `at`.
 #[inline(always)]
-fn behind_extensions<B: Bytes + ?Sized>(bytes: &B, mut next: u8, mut at: usize) -> Verdict {
+fn behind_extensions<B: Bytes + ?Sized>(bytes: &B, mut next: u16, mut at: usize) -> Verdict {
     let mut missing = Missing::Malformed;
     for _ in 0..EXTENSION_HEADERS {
         let unit = match next {
@@ -47,25 +49,30 @@ fn behind_extensions<B: Bytes + ?Sized>(bytes: &B, mut next: u8, mut at: usize) 
             AUTHENTICATION => 4,
             _ => return Verdict::Other,
         };
-        let (Some(following), Some(length)) = (bytes.u8(at), bytes.u8(at + 1)) else {
+        let following = bytes.u8(at);
+        let length = bytes.u8(at + 1);
+        if following.is_absent() || length.is_absent() {
             return missing.verdict();
-        };
-        let length = usize::from(length);
+        }
+        let length = usize::from(length.value() & 0xff);
         let units = match next {
-            FRAGMENT => match bytes.u16(at + 2) {
-                Some(field) if field & FRAGMENT_OFFSET != 0 => return Verdict::Other,
-                Some(field) => {
-                    if field & MORE_FRAGMENTS != 0 {
-                        missing = Missing::InLaterFragment;
-                    }
-                    1
+            FRAGMENT => {
+                let field = bytes.u16(at + 2);
+                if field.is_absent() {
+                    return missing.verdict();
                 }
-                None => return missing.verdict(),
-            },
+                if field.value() & FRAGMENT_OFFSET != 0 {
+                    return Verdict::Other;
+                }
+                if field.value() & MORE_FRAGMENTS != 0 {
+                    missing = Missing::InLaterFragment;
+                }
+                1
+            }
             AUTHENTICATION => length + 2, // RFC 4302 section 2.2
             _ => length + 1,
         };
-        next = following;
+        next = following.value();
         at += units * unit;
     }
     match next {

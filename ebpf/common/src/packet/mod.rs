@@ -14,11 +14,40 @@ pub use tcp::{FLAGS_MASK, SYN};
 
 /// Bytes that can be read at an offset from the packet's start.
 pub trait Bytes {
-    /// The byte at `offset`; `None` past the end of what is there.
-    fn u8(&self, offset: usize) -> Option<u8>;
+    /// The byte at `offset`; absent past the end of what is there.
+    fn u8(&self, offset: usize) -> Field;
 
-    /// Two bytes at `offset`, in network order; `None` unless both are there.
-    fn u16(&self, offset: usize) -> Option<u16>;
+    /// Two bytes at `offset`, in network order; absent unless both are there.
+    fn u16(&self, offset: usize) -> Field;
+}
+
+/// A field of a packet that may be absent, in one register.
+///
+/// An `Option` takes two, of which the second is undefined for `None`: LLVM may compute with it before it looks at the
+/// first, and the verifier refuses a program that reads an undefined register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field(u32);
+
+impl Field {
+    /// Bytes that are not there.
+    pub const ABSENT: Self = Self(u32::MAX);
+
+    /// A field of one or two bytes.
+    #[inline(always)]
+    pub const fn of(value: u16) -> Self {
+        Self(value as u32)
+    }
+
+    #[inline(always)]
+    const fn is_absent(self) -> bool {
+        self.0 == Self::ABSENT.0
+    }
+
+    /// The value; all ones if it is absent.
+    #[inline(always)]
+    const fn value(self) -> u16 {
+        self.0 as u16
+    }
 }
 
 /// What a packet is for us.
@@ -64,13 +93,13 @@ impl<N: Bytes + ?Sized, F: Bytes + ?Sized> Packet<'_, N, F> {
 }
 
 impl Bytes for [u8] {
-    fn u8(&self, offset: usize) -> Option<u8> {
-        self.get(offset).copied()
+    fn u8(&self, offset: usize) -> Field {
+        self.get(offset).map_or(Field::ABSENT, |byte| Field::of(u16::from(*byte)))
     }
 
-    fn u16(&self, offset: usize) -> Option<u16> {
-        let end = offset.checked_add(2)?;
-        self.get(offset..end)?.try_into().ok().map(u16::from_be_bytes)
+    fn u16(&self, offset: usize) -> Field {
+        let bytes = offset.checked_add(2).and_then(|end| self.get(offset..end)?.try_into().ok());
+        bytes.map_or(Field::ABSENT, |bytes| Field::of(u16::from_be_bytes(bytes)))
     }
 }
 

@@ -3,11 +3,11 @@
 use super::{Bytes, Verdict};
 
 /// FIN, SYN, RST and ACK. ECE and CWR are left out: a SYN that asks for ECN carries both (RFC 3168 section 6.1.1).
-pub const FLAGS_MASK: u8 = 0x17;
+pub const FLAGS_MASK: u16 = 0x17;
 
 /// A SYN is the only one of [`FLAGS_MASK`] that is set. SYN with FIN or RST is dropped by the kernel
 /// (`tcp_rcv_state_process`), SYN with ACK answers a connection that the pod opened.
-pub const SYN: u8 = 0x02;
+pub const SYN: u16 = 0x02;
 
 const OFFSET_OF_DESTINATION: usize = 2;
 const OFFSET_OF_FLAGS: usize = 13;
@@ -37,17 +37,17 @@ impl Missing {
 #[inline(always)]
 pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, missing: Missing) -> Verdict {
     // The flags come first: nearly every packet that gets here is data, and leaves after one read.
-    let Some(flags) = bytes.u8(offset + OFFSET_OF_FLAGS) else {
-        return match (missing, bytes.u16(offset + OFFSET_OF_DESTINATION)) {
-            (Missing::InLaterFragment, Some(port)) => Verdict::OpaquePort(port),
-            _ => missing.verdict(),
-        };
-    };
-    if flags & FLAGS_MASK != SYN {
+    let flags = bytes.u8(offset + OFFSET_OF_FLAGS);
+    if flags.is_absent() {
+        if let Missing::InLaterFragment = missing {
+            let port = bytes.u16(offset + OFFSET_OF_DESTINATION);
+            return if port.is_absent() { Verdict::Opaque } else { Verdict::OpaquePort(port.value()) };
+        }
+        return missing.verdict();
+    }
+    if flags.value() & FLAGS_MASK != SYN {
         return Verdict::Other;
     }
-    match bytes.u16(offset + OFFSET_OF_DESTINATION) {
-        Some(port) => Verdict::Syn(port),
-        None => missing.verdict(),
-    }
+    let port = bytes.u16(offset + OFFSET_OF_DESTINATION);
+    if port.is_absent() { missing.verdict() } else { Verdict::Syn(port.value()) }
 }
