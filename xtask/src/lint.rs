@@ -37,6 +37,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 /// The kernel programs have a panic handler of their own, so that they cannot be checked together with the rest.
 fn clippy_for_the_kernel(root: &Path, nightly: &Nightly) -> Result<()> {
+    process::read(nightly.command("cargo").args(["clippy", "--version"])).with_context(|| {
+        format!("clippy is missing: `rustup component add clippy --toolchain {}` gets it", nightly.name())
+    })?;
     process::run(
         compile::cargo(root, nightly)
             .args(["clippy", "--release", "--locked", "--package", object::PACKAGE, "--target", object::TARGET])
@@ -45,7 +48,4 @@ fn clippy_for_the_kernel(root: &Path, nightly: &Nightly) -> Result<()> {
             .arg(root.join("target/ebpf-clippy"))
             .args(["--", "-D", "warnings"]),
     )
-    .with_context(|| {
-        format!("does the toolchain have clippy? `rustup component add clippy --toolchain {}`", nightly.name())
-    })
 }
