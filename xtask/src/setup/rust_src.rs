@@ -3,7 +3,11 @@
 //! They must fit the compiler. rustup has exactly the nightly's own; where its server cannot be reached, Debian's
 //! development suites carry the sources of a release close to a nightly, and the machine's own mirror has them.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, bail};
 
