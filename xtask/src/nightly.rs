@@ -95,6 +95,7 @@ fn rustup_run(toolchain: &str, program: impl AsRef<Path>) -> Command {
     for variable in ["RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTDOC", "RUSTFLAGS", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
     }
+    command.env("RUST_BACKTRACE", "0"); // rustup would add where in its own code it failed
     command
 }
 

@@ -61,7 +61,16 @@ fn build(nightly: &Nightly, destination: &Path) -> Result<()> {
     let target = destination.join("target");
     let mut install = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     install
-        .args(["install", "bpf-linker", "--version", VERSION, "--locked", "--no-default-features", "--features"])
+        .args([
+            "install",
+            "--quiet",
+            "bpf-linker",
+            "--version",
+            VERSION,
+            "--locked",
+            "--no-default-features",
+            "--features",
+        ])
         .arg(format!("llvm-{}", nightly.version().llvm_major()))
         .arg("--root")
         .arg(destination)

@@ -3,7 +3,11 @@
 //! They must fit the compiler. rustup has exactly the nightly's own; where its server cannot be reached, Debian's
 //! development suites carry the sources of a release close to a nightly, and the machine's own mirror has them.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -63,14 +67,12 @@ fn stamp_end(nightly: &Nightly) -> String {
 
 fn from_rustup(nightly: &Nightly) -> Result<()> {
     eprintln!("Getting {PACKAGE} for {} from rustup", nightly.name());
-    process::run(Command::new("timeout").arg(RUSTUP_SECONDS).args([
-        "rustup",
-        "component",
-        "add",
-        PACKAGE,
-        "--toolchain",
-        nightly.name(),
-    ]))
+    process::run(
+        Command::new("timeout")
+            .arg(RUSTUP_SECONDS)
+            .args(["rustup", "component", "add", PACKAGE, "--toolchain", nightly.name()])
+            .env("RUST_BACKTRACE", "0"), // rustup would add where in its own code it failed
+    )
 }
 
 fn from_debian(nightly: &Nightly) -> Result<()> {
@@ -112,7 +114,7 @@ fn from_mirror(nightly: &Nightly, mirror: &Source) -> Result<()> {
     })
 }
 
-fn find_library(directory: &Path) -> Result<std::path::PathBuf> {
+fn find_library(directory: &Path) -> Result<PathBuf> {
     fs::read_dir(directory)
         .with_context(|| format!("cannot list {}", directory.display()))?
         .filter_map(|entry| Some(entry.ok()?.path().join("library")))
