@@ -1,6 +1,6 @@
 //! The two ways to read a packet: by direct access, and through a helper.
 
-use aya_ebpf::programs::TcContext;
+use aya_ebpf::{helpers::generated::bpf_skb_load_bytes, programs::TcContext};
 use lastsyn_common::packet::{Bytes, Field};
 
 /// How much of a packet is brought into one piece when its headers are not: Ethernet, the longest IP header without
@@ -19,21 +19,13 @@ impl Linear {
         Self { start: context.data(), end: context.data_end() }
     }
 
-    /// Brings more of the packet into one piece; `None` where all of it is already, or nothing more could be had.
+    /// Brings the headers into one piece; `None` where they cannot be. (Whether they are already could be told from
+    /// `data_end - data`, but the verifier lets only `CAP_PERFMON` subtract pointers.)
     #[inline(always)]
     pub(crate) fn pull(context: &TcContext) -> Option<Self> {
-        if Self::is_all_of(context) {
-            return None;
-        }
         let length = context.len();
         context.pull_data(if length < PULLED { length } else { PULLED }).ok()?;
         Some(Self::of(context))
-    }
-
-    /// Whether the whole packet lies in one piece.
-    #[inline(always)]
-    pub(crate) fn is_all_of(context: &TcContext) -> bool {
-        (context.data_end() - context.data()) as u32 >= context.len()
     }
 }
 
@@ -65,14 +57,33 @@ impl Bytes for Linear {
 /// Any byte of the packet, copied by a helper (`bpf_skb_load_bytes`, Linux 4.5).
 pub(crate) struct Copied<'a>(pub(crate) &'a TcContext);
 
+impl Copied<'_> {
+    /// Copies into a buffer that is set from the start: LLVM reads it before it looks at the helper's result, and the
+    /// verifier lets only `CAP_PERFMON` read a stack that is not.
+    #[inline(always)]
+    fn copy<const N: usize>(&self, offset: usize, mut buffer: [u8; N]) -> Option<[u8; N]> {
+        let skb = self.0.skb.skb;
+        // SAFETY: the kernel passes a valid context, and the helper writes at most `N` bytes to `buffer`.
+        #[expect(unsafe_code, reason = "helpers are foreign functions")]
+        let result = unsafe { bpf_skb_load_bytes(skb.cast(), offset as u32, buffer.as_mut_ptr().cast(), N as u32) };
+        if result == 0 { Some(buffer) } else { None }
+    }
+}
+
 impl Bytes for Copied<'_> {
     #[inline(always)]
     fn u8(&self, offset: usize) -> Field {
-        self.0.load(offset).map_or(Field::ABSENT, |byte: u8| Field::of(u16::from(byte)))
+        match self.copy(offset, [0]) {
+            Some([byte]) => Field::of(u16::from(byte)),
+            None => Field::ABSENT,
+        }
     }
 
     #[inline(always)]
     fn u16(&self, offset: usize) -> Field {
-        self.0.load(offset).map_or(Field::ABSENT, |bytes| Field::of(u16::from_be_bytes(bytes)))
+        match self.copy(offset, [0, 0]) {
+            Some(bytes) => Field::of(u16::from_be_bytes(bytes)),
+            None => Field::ABSENT,
+        }
     }
 }

@@ -9,7 +9,7 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use lastsyn_common::{
     counters::{Class, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
-    packet::{self, ETHERNET_HEADER, EtherType, Packet, Verdict},
+    packet::{self, ETHERNET_HEADER, EtherType, Kind, Packet, Verdict},
 };
 
 use crate::{
@@ -45,9 +45,9 @@ fn loopback(context: TcContext) -> i32 {
     let verdict = match packet::ether_type(&Linear::of(&context)) {
         EtherType::Ipv4 => ipv4(&context),
         EtherType::Ipv6 => ipv6(&context),
-        EtherType::Other => Verdict::Other,
+        EtherType::Other => Verdict::OTHER,
     };
-    if let Verdict::Syn(_) | Verdict::OpaquePort(_) | Verdict::Opaque = verdict {
+    if !verdict.is(Kind::Other) && !verdict.is(Kind::Short) {
         count::witness();
     }
     TCX_NEXT
@@ -55,27 +55,18 @@ fn loopback(context: TcContext) -> i32 {
 
 #[inline(always)]
 fn attempt(context: &TcContext, v6: bool, verdict: Verdict) {
-    match verdict {
-        Verdict::Syn(port) => {
-            count::witness();
-            if let Some(slot) = count::slot(port) {
-                let earlier = count::tally(slot, v6, Class::New);
-                if slot == SELF_TEST_SLOT && earlier == 0 {
-                    debug!(context, "the first self-test passed through the program");
-                }
-            }
+    if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
+        return;
+    }
+    count::witness();
+    if verdict.is(Kind::Opaque) {
+        opaque(context, UNATTRIBUTED_SLOT, v6);
+    } else if let Some(slot) = count::slot(verdict.port()) {
+        if verdict.is(Kind::OpaquePort) {
+            opaque(context, slot, v6);
+        } else if count::tally(slot, v6, Class::New) == 0 && slot == SELF_TEST_SLOT {
+            debug!(context, "the first self-test passed through the program");
         }
-        Verdict::OpaquePort(port) => {
-            count::witness();
-            if let Some(slot) = count::slot(port) {
-                opaque(context, slot, v6);
-            }
-        }
-        Verdict::Opaque => {
-            count::witness();
-            opaque(context, UNATTRIBUTED_SLOT, v6);
-        }
-        Verdict::Other | Verdict::Short => {}
     }
 }
 
@@ -102,10 +93,7 @@ fn ipv6(context: &TcContext) -> Verdict {
 /// drops it.
 #[inline(always)]
 fn or_pulled(context: &TcContext, verdict: Verdict, read: impl FnOnce(Linear) -> Verdict) -> Verdict {
-    match verdict {
-        Verdict::Short => Linear::pull(context).map_or(Verdict::Other, read),
-        verdict => verdict,
-    }
+    if verdict.is(Kind::Short) { Linear::pull(context).map_or(Verdict::OTHER, read) } else { verdict }
 }
 
 /// Whether the frame is for this host and this interface. A frame with a VLAN tag comes again on the VLAN's own

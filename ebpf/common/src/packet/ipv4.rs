@@ -23,18 +23,18 @@ where
     let near = packet.near;
     let protocol = near.u8(offset + OFFSET_OF_PROTOCOL);
     if protocol.is_absent() {
-        return Verdict::Short; // it is the last of the fields that are read here
+        return Verdict::SHORT; // it is the last of the fields that are read here
     }
     if protocol != PROTOCOL_TCP {
-        return Verdict::Other;
+        return Verdict::OTHER;
     }
     let fragment = near.u16(offset + OFFSET_OF_FRAGMENT).value();
     if fragment & FRAGMENT_OFFSET != 0 {
-        return Verdict::Other;
+        return Verdict::OTHER;
     }
     let words = near.u8(offset).value() & 0x0f;
     if words < WORDS_WITHOUT_OPTIONS {
-        return Verdict::Other; // the kernel drops it (`ip_rcv_core`)
+        return Verdict::OTHER; // the kernel drops it (`ip_rcv_core`)
     }
     let whole = fragment & MORE_FRAGMENTS == 0;
     if words == WORDS_WITHOUT_OPTIONS && whole {

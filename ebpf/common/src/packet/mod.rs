@@ -50,19 +50,62 @@ impl Field {
     }
 }
 
-/// What a packet is for us.
+/// What a packet is for us: a [`Kind`], and a port where it was found, in one register (see [`Field`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub struct Verdict(u32);
+
+/// What a packet can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Kind {
     /// It opens no TCP connection.
-    Other,
-    /// A SYN to this port.
-    Syn(u16),
-    /// Perhaps a SYN to this port: its flags are not in this fragment.
-    OpaquePort(u16),
+    Other = 0,
+    /// A SYN to the verdict's port.
+    Syn = 1,
+    /// Perhaps a SYN to the verdict's port: its flags are not in this fragment.
+    OpaquePort = 2,
     /// Perhaps a SYN: its ports could not be reached.
-    Opaque,
+    Opaque = 3,
     /// What can be read by direct access ends before the answer.
-    Short,
+    Short = 4,
+}
+
+impl Verdict {
+    /// [`Kind::Other`].
+    pub const OTHER: Self = Self::of(Kind::Other, 0);
+    /// [`Kind::Opaque`].
+    pub const OPAQUE: Self = Self::of(Kind::Opaque, 0);
+    /// [`Kind::Short`].
+    pub const SHORT: Self = Self::of(Kind::Short, 0);
+
+    /// [`Kind::Syn`].
+    #[inline(always)]
+    pub const fn syn(port: u16) -> Self {
+        Self::of(Kind::Syn, port)
+    }
+
+    /// [`Kind::OpaquePort`].
+    #[inline(always)]
+    pub const fn opaque_port(port: u16) -> Self {
+        Self::of(Kind::OpaquePort, port)
+    }
+
+    #[inline(always)]
+    const fn of(kind: Kind, port: u16) -> Self {
+        Self((kind as u32) << 16 | port as u32)
+    }
+
+    /// Whether it is of this kind.
+    #[inline(always)]
+    pub const fn is(self, kind: Kind) -> bool {
+        self.0 >> 16 == kind as u32
+    }
+
+    /// The destination port; 0 where none was found.
+    #[inline(always)]
+    pub const fn port(self) -> u16 {
+        self.0 as u16
+    }
 }
 
 /// A packet, as two ways to read it.

@@ -27,9 +27,9 @@ impl Missing {
     #[inline(always)]
     pub(super) fn verdict(self) -> Verdict {
         match self {
-            Self::Near => Verdict::Short,
-            Self::Malformed => Verdict::Other,
-            Self::InLaterFragment => Verdict::Opaque,
+            Self::Near => Verdict::SHORT,
+            Self::Malformed => Verdict::OTHER,
+            Self::InLaterFragment => Verdict::OPAQUE,
         }
     }
 }
@@ -41,13 +41,13 @@ pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, missing: Miss
     if flags.is_absent() {
         if let Missing::InLaterFragment = missing {
             let port = bytes.u16(offset + OFFSET_OF_DESTINATION);
-            return if port.is_absent() { Verdict::Opaque } else { Verdict::OpaquePort(port.value()) };
+            return if port.is_absent() { Verdict::OPAQUE } else { Verdict::opaque_port(port.value()) };
         }
         return missing.verdict();
     }
     if flags.value() & FLAGS_MASK != SYN {
-        return Verdict::Other;
+        return Verdict::OTHER;
     }
     let port = bytes.u16(offset + OFFSET_OF_DESTINATION);
-    if port.is_absent() { missing.verdict() } else { Verdict::Syn(port.value()) }
+    if port.is_absent() { missing.verdict() } else { Verdict::syn(port.value()) }
 }
