@@ -23,10 +23,14 @@ pub(crate) fn run(root: &Path, name: &str, profile: Profile, arguments: &[String
         Profile::Debug => &[],
         Profile::Release => &["--release"],
     };
-    process::run(workspace::cargo(root).args(["build", "--quiet", "--locked", "--package", "lastsyn"]).args(flags))?;
+    // Without `--package`, for then dependencies have the features that `cargo build` and `cargo test` give them, and
+    // nothing is compiled twice.
+    process::run(
+        workspace::cargo(root).args(["build", "--quiet", "--locked", "--bin", "lastsyn", "--bin", name]).args(flags),
+    )?;
     process::run_for_result(
         workspace::cargo(root)
-            .args(["run", "--quiet", "--locked", "--package", "lastsyn-tests", "--bin", name])
+            .args(["run", "--quiet", "--locked", "--bin", name])
             .args(flags)
             .arg("--")
             .args(arguments),
