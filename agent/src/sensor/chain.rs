@@ -21,6 +21,7 @@ pub(super) struct Chain {
 }
 
 /// The query's part of `union bpf_attr` in `linux/bpf.h`.
+#[expect(clippy::struct_field_names, reason = "the kernel's names")]
 #[repr(C)]
 #[derive(Default)]
 struct Query {

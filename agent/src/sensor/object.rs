@@ -54,8 +54,13 @@ pub enum LoadError {
         log: String,
     },
     /// The object lacks something: the agent was not built right.
-    #[error("the built-in kernel object has no {0}; rebuild it with `cargo xtask build-ebpf`")]
-    Object(&'static str),
+    #[error("{name} of the built-in kernel object cannot be used ({detail}); rebuild it with `cargo xtask build-ebpf`")]
+    Object {
+        /// The map or program.
+        name: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
 }
 
 impl Loaded {
@@ -90,8 +95,8 @@ impl Loaded {
 
 /// A program of the object by its name.
 pub(super) fn classifier<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, LoadError> {
-    let program = ebpf.program_mut(name).ok_or(LoadError::Object(name))?;
-    program.try_into().map_err(|_: ProgramError| LoadError::Object(name))
+    let program = ebpf.program_mut(name).ok_or_else(|| absent(name))?;
+    program.try_into().map_err(|source: ProgramError| LoadError::Object { name, detail: source.to_string() })
 }
 
 fn map<T>(
@@ -99,8 +104,12 @@ fn map<T>(
     name: &'static str,
     open: impl FnOnce(aya::maps::Map) -> Result<T, MapError>,
 ) -> Result<T, LoadError> {
-    let map = ebpf.take_map(name).ok_or(LoadError::Object(name))?;
-    open(map).map_err(|_: MapError| LoadError::Object(name))
+    let map = ebpf.take_map(name).ok_or_else(|| absent(name))?;
+    open(map).map_err(|source: MapError| LoadError::Object { name, detail: source.to_string() })
+}
+
+fn absent(name: &'static str) -> LoadError {
+    LoadError::Object { name, detail: "it is not there".to_owned() }
 }
 
 /// Everything that the kernel said, outermost first.

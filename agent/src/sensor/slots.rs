@@ -23,7 +23,7 @@ pub(super) struct Assigned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "port {port} is not counted: at most {} ports are, and all are taken; list the ports that matter in listeners.watch",
-    SLOTS - FIRST_PORT_SLOT as u32
+    SLOTS - u32::from(FIRST_PORT_SLOT)
 )]
 pub struct SlotsFull {
     /// The port that found none.

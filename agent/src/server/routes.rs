@@ -11,7 +11,10 @@ use axum::{
     routing::get,
 };
 use serde_json::json;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{error::Elapsed, timeout},
+};
 
 use super::peer::Peer;
 use crate::{
@@ -48,8 +51,7 @@ impl AppState {
     }
 
     async fn look(&self) -> Result<Look, Failure> {
-        let look = timeout(STUCK, self.handle.look()).await.map_err(|_: tokio::time::error::Elapsed| Failure::Stuck)?;
-        Ok(look?)
+        Ok(timeout(STUCK, self.handle.look()).await??)
     }
 }
 
@@ -74,6 +76,12 @@ enum Failure {
     Stuck,
     NotThePod,
     Level(String),
+}
+
+impl From<Elapsed> for Failure {
+    fn from(_: Elapsed) -> Self {
+        Self::Stuck
+    }
 }
 
 impl From<Gone> for Failure {

@@ -1,4 +1,4 @@
-//! The socket table, over sock_diag: listeners, accept queues, handshakes under way, established connections. Needs no
+//! The socket table, over `sock_diag`: listeners, accept queues, handshakes under way, established connections. Needs no
 //! capability.
 
 mod diag;

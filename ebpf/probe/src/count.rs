@@ -9,7 +9,7 @@ use crate::maps::{COUNTERS, PORTS, WITNESS};
 #[inline(always)]
 pub(crate) fn slot(port: u16) -> Option<u8> {
     let (page, place) = port_index(port);
-    let slot = PORTS.get(page)?.slots[place];
+    let slot = *PORTS.get(page)?.slots.get(place)?;
     if slot == UNATTRIBUTED_SLOT { None } else { Some(slot) }
 }
 
@@ -22,7 +22,9 @@ pub(crate) fn tally(slot: u8, v6: bool, class: Class) -> u64 {
     };
     // SAFETY: the map hands out a valid, aligned entry of this CPU, and nothing else refers to it here.
     #[expect(unsafe_code, reason = "map values are reached by pointer")]
-    let tally = unsafe { &mut (*counters).classes[class as usize] };
+    let Some(tally) = (unsafe { (*counters).classes.get_mut(class as usize) }) else {
+        return u64::MAX; // never so: there is a place for every class
+    };
     let earlier = tally.count;
     tally.count = earlier + 1;
     // SAFETY: a helper without preconditions.

@@ -65,6 +65,7 @@ impl Copied<'_> {
         let skb = self.0.skb.skb;
         // SAFETY: the kernel passes a valid context, and the helper writes at most `N` bytes to `buffer`.
         #[expect(unsafe_code, reason = "helpers are foreign functions")]
+        #[expect(clippy::cast_possible_truncation, reason = "offsets in a packet and sizes of its fields are small")]
         let result = unsafe { bpf_skb_load_bytes(skb.cast(), offset as u32, buffer.as_mut_ptr().cast(), N as u32) };
         if result == 0 { Some(buffer) } else { None }
     }

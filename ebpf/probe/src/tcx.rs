@@ -1,6 +1,8 @@
 //! TCX ingress: every frame that an interface of the namespace receives passes here, before netfilter and before the
 //! listener, so also those that are refused, answered with a cookie, or dropped for want of room.
 
+#![expect(clippy::needless_pass_by_value, reason = "the macro hands programs their context by value")]
+
 use aya_ebpf::{
     bindings::{__sk_buff, tcx_action_base::TCX_NEXT},
     macros::classifier,

@@ -45,6 +45,7 @@ impl Field {
 
     /// The value; all ones if it is absent.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a field that is there has two bytes at most")]
     const fn value(self) -> u16 {
         self.0 as u16
     }
@@ -103,6 +104,7 @@ impl Verdict {
 
     /// The destination port; 0 where none was found.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the port is the lower half")]
     pub const fn port(self) -> u16 {
         self.0 as u16
     }

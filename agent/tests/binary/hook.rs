@@ -1,209 +1,31 @@
-//! The binary as others call it: what it prints, the code it ends with, and how long the hook holds.
+//! How long the exec hook holds, and with which code it ends.
 //!
-//! The hook's agents here are sockets on loopback that answer as an agent should not. What is asserted of a hold is that
-//! it was never shorter than its bound; the deadlines above are wide, and only catch a hook that hangs.
-
-#![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a failing helper fails its test")]
+//! The agents here are sockets on loopback that answer as an agent should not. What is asserted of a hold is that it was
+//! never shorter than its bound; the deadlines above are wide, and only catch a hook that hangs.
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     os::unix::net::UnixListener,
-    process::{Child, Command, Stdio},
-    sync::mpsc,
+    process::Command,
     thread,
     time::Duration,
 };
 
 use tokio::time::Instant;
 
+use crate::{
+    answering::{absent, agent, answer, serve},
+    running::{Ended, lastsyn},
+};
+
 const BOUND: Duration = Duration::from_millis(700);
 /// How late a hook may be on a machine that does much else.
 const LATE: Duration = Duration::from_secs(4);
-const DEADLINE: Duration = Duration::from_secs(30);
-
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-    took: Duration,
-}
-
-fn lastsyn(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lastsyn"));
-    command.args(arguments);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("LASTSYN_") {
-            command.env_remove(name);
-        }
-    }
-    command.envs(variables.iter().copied());
-    let start = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-    let stdout = collect(child.stdout.take().expect("piped"));
-    let stderr = collect(child.stderr.take().expect("piped"));
-    let (stdout, stderr) = (within(&stdout, &mut child), within(&stderr, &mut child));
-    let code = child.wait().expect("it has ended").code();
-    Ended { code, stdout, stderr, took: start.elapsed() }
-}
-
-fn collect(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
-    let (to, text) = mpsc::channel();
-    thread::spawn(move || {
-        let mut all = String::new();
-        from.read_to_string(&mut all).expect("UTF-8");
-        to.send(all)
-    });
-    text
-}
-
-fn within(text: &mpsc::Receiver<String>, child: &mut Child) -> String {
-    text.recv_timeout(DEADLINE).unwrap_or_else(|_| {
-        child.kill().expect("our own child");
-        panic!("it hangs")
-    })
-}
-
-fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32, names: &[&str]) {
-    let ended = lastsyn(arguments, variables);
-    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
-    assert_eq!(ended.stdout, "");
-    for name in names {
-        assert!(ended.stderr.contains(name), "{:?} does not name {name:?}", ended.stderr);
-    }
-}
-
-// === configuration and usage ===
-
-#[test]
-fn help_and_version_go_to_standard_output() {
-    for arguments in [["--help", ""], ["run", "--help"], ["drain", "--help"], ["status", "--help"], ["check", "--help"]]
-    {
-        let arguments: Vec<_> = arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
-        let ended = lastsyn(&arguments, &[]);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
-        assert!(ended.stdout.contains("2  wrong arguments or configuration"), "{}", ended.stdout);
-    }
-    let version = lastsyn(&["--version"], &[]);
-    assert_eq!((version.code, version.stdout.trim()), (Some(0), concat!("lastsyn ", env!("CARGO_PKG_VERSION"))));
-}
-
-#[test]
-fn wrong_arguments_end_with_2_and_say_what() {
-    refused(&[], &[], 2, &["Usage"]);
-    refused(&["drian"], &[], 2, &["drian", "drain"]);
-    for command in ["run", "check"] {
-        refused(&[command, "--drain.quiet", "2s"], &[], 2, &["--drain.quiet", "--drain.quiet-period"]);
-        refused(&[command, "--drain.quiet-period", "2"], &[], 2, &["flag --drain.quiet-period", "unit"]);
-        refused(&[command, "--drain.quiet-period=-2s"], &[], 2, &["negative"]);
-        refused(&[command, "--drain.quiet-period", "-2s"], &[], 2, &["negative"]);
-        refused(&[command, "--listeners.watch", "80,0"], &[], 2, &["port 0"]);
-        refused(&[command, "--listeners.watch", "[80, 443, 80]"], &[], 2, &["port 80 is there twice"]);
-        refused(&[command, "--listeners.watch", "443/udp"], &[], 2, &["TCP only"]);
-        refused(
-            &[command, "--drain.quiet-period", "40s"],
-            &[],
-            2,
-            &["drain.quietPeriod = 40s", "drain.maxWait = auto"],
-        );
-        refused(&[command, "--config", "/does/not/exist"], &[], 2, &["/does/not/exist", "No such file"]);
-        refused(&[command], &[("LASTSYN_CONFIG", "/does/not/exist")], 2, &["LASTSYN_CONFIG"]);
-        refused(&[command], &[("LASTSYN_DRAIN_MAXWAIT", "2s")], 2, &["LASTSYN_DRAIN_MAX_WAIT?"]);
-        refused(&[command], &[("LASTSYN_LOG_LEVEL", "loud")], 2, &["LASTSYN_LOG_LEVEL", "loud"]);
-    }
-}
-
-#[test]
-fn a_wrong_file_ends_with_2_and_says_where() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("lastsyn.yaml");
-    let path = path.to_str().expect("UTF-8");
-    for (text, names) in [
-        ("drain: { quitePeriod: 2s }", ["drain.quitePeriod", "drain.quietPeriod?"]),
-        ("drain:\n  quietPeriod: [2s\n", ["lastsyn.yaml:", ""]),
-        ("drain: { quietPeriod: 2 }", ["drain.quietPeriod = 2", "unit"]),
-        ("listeners: { watch: [0] }", ["listeners.watch", "port 0"]),
-    ] {
-        std::fs::write(path, text).expect("written");
-        refused(&["check", "--config", path], &[], 2, &names);
-    }
-}
-
-#[test]
-fn the_variables_of_services_are_no_mistake() {
-    let services = [
-        ("LASTSYN_FENCE_SERVICE_HOST", "10.96.0.7"),
-        ("LASTSYN_FENCE_PORT_19481_TCP_ADDR", "10.96.0.7"),
-        ("LASTSYN_PORT", "tcp://10.96.0.7:19480"),
-    ];
-    // The configuration is read in the order of the sources: the flag's mistake is found only past the variables.
-    let ended = lastsyn(&["check", "--drain.min-wait", "soon"], &services);
-    assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("soon") && !ended.stderr.contains("LASTSYN_"), "{}", ended.stderr);
-}
-
-// === status ===
-
-#[test]
-fn status_without_an_agent_fails_and_says_where_it_looked() {
-    let absent = absent().to_string();
-    refused(&["status", "--agent", &absent], &[], 1, &[&absent, "refused", "is it running"]);
-    refused(&["status", "--agent", "nowhere"], &[], 2, &["nowhere", "unix:PATH"]);
-    refused(&["status", "--agent", &agent(|stream| answer(stream, "200 OK", "{}"))], &[], 1, &["not a status"]);
-    refused(&["status", "--agent", &agent(|stream| answer(stream, "403 Forbidden", ""))], &[], 1, &["403"]);
-}
-
-#[test]
-fn status_passes_the_answer_on_as_it_came() {
-    let body = r#"{"version":"9","of":"another version"}"#;
-    let ended = lastsyn(&["status", "--json", "--agent", &agent(move |stream| answer(stream, "200 OK", body))], &[]);
-    assert_eq!((ended.code, ended.stdout.trim()), (Some(0), body));
-}
-
-// === drain ===
 
 const VERDICT: &str = r#"{"reason":"quiet","startedAt":"2026-11-29T20:44:09.678872Z","durationMs":300,
     "heldBy":{"quietMs":300},"listeners":[],"assumes":[],"notObserved":[],
     "sensor":{"strategy":"tcx","healthy":true},"fromTheFuture":[1]}"#;
-
-/// An agent that treats each connection in its own way, once its request has been read.
-fn agent(treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("an ephemeral port");
-    let address = listener.local_addr().expect("bound").to_string();
-    serve(listener, treat);
-    address
-}
-
-fn serve(listener: TcpListener, treat: impl Fn(TcpStream) + Send + Sync + Clone + 'static) {
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let treat = treat.clone();
-            thread::spawn(move || {
-                let mut stream = stream.expect("a connection");
-                let mut request = Vec::new();
-                let mut chunk = [0; 1024];
-                while !request.ends_with(b"\r\n\r\n") {
-                    match stream.read(&mut chunk) {
-                        Ok(count) if count > 0 => request.extend_from_slice(&chunk[..count]),
-                        _ => return,
-                    }
-                }
-                treat(stream);
-            });
-        }
-    });
-}
-
-/// An address that nobody listens on.
-fn absent() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("an ephemeral port")
-}
-
-fn answer(mut stream: TcpStream, status: &str, body: &str) {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
-    // The hook may have gone.
-    drop(stream.write_all(format!("{head}{body}").as_bytes()));
-}
 
 /// Holds the connection open until the hook has gone.
 fn hang(mut stream: TcpStream) {
