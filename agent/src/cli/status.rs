@@ -74,7 +74,8 @@ fn look(agents: &[Candidate]) -> Result<String, String> {
     Err(failures.join("; "))
 }
 
-async fn ask(agent: &Candidate) -> Result<String, String> {
+/// Asks one place for its status.
+pub(super) async fn ask(agent: &Candidate) -> Result<String, String> {
     let connection = Connection::open(agent).await.map_err(|error| error.to_string())?;
     let request = Request { method: Method::GET, path: "/v1/status", max_wait: None };
     match tokio::time::timeout(ANSWER_TIMEOUT, connection.ask(&request)).await {

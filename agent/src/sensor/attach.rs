@@ -161,6 +161,17 @@ impl Attachment {
     }
 }
 
+/// Whether the kernel has TCX, by asking for the loopback's chain. Changes nothing.
+///
+/// # Errors
+///
+/// If it has none, or the agent may not ask.
+pub fn tcx_supported() -> Result<(), AttachError> {
+    // The loopback device of every namespace has this index (`LOOPBACK_IFINDEX` in `include/net/net_namespace.h`).
+    const LOOPBACK_INDEX: u32 = 1;
+    chain::query(LOOPBACK_INDEX).map(drop).map_err(|error| from_io("lo", &error))
+}
+
 /// First in the chain, as programs of others may end it; by a link that goes with the agent.
 fn attach_first(program: &mut SchedClassifier, interface: &str) -> Result<SchedClassifierLink, ProgramError> {
     let options = TcAttachOptions::TcxOrder(LinkOrder::first());
@@ -169,18 +180,22 @@ fn attach_first(program: &mut SchedClassifier, interface: &str) -> Result<SchedC
 }
 
 fn classify(interface: &str, error: &ProgramError) -> AttachError {
-    let io_error = match error {
-        ProgramError::SyscallError(call) => Some(&call.io_error),
-        ProgramError::TcError(TcError::IoError(io_error)) => Some(io_error),
-        _ => None,
-    };
+    match error {
+        ProgramError::SyscallError(call) => from_io(interface, &call.io_error),
+        ProgramError::TcError(TcError::IoError(io_error)) => from_io(interface, io_error),
+        other => AttachError::Other { interface: interface.to_owned(), detail: other.to_string() },
+    }
+}
+
+fn from_io(interface: &str, error: &io::Error) -> AttachError {
     let interface = interface.to_owned();
-    match io_error.and_then(io::Error::raw_os_error) {
-        // A kernel without TCX does not know the attach type (`bpf_link_create`: `ptype != attach type`).
+    match error.raw_os_error() {
+        // A kernel without TCX does not know the attach type (`link_create` and `bpf_prog_query` in
+        // `kernel/bpf/syscall.c`).
         Some(libc::EINVAL) => AttachError::NoTcx,
         Some(number @ (libc::EPERM | libc::EACCES)) => {
             AttachError::NotPermitted { interface, source: io::Error::from_raw_os_error(number) }
         }
-        _ => AttachError::Other { interface, detail: io_error.map_or_else(|| error.to_string(), ToString::to_string) },
+        _ => AttachError::Other { interface, detail: error.to_string() },
     }
 }

@@ -1,7 +1,7 @@
-//! Reading the counters: the sum over the CPUs, and the newest time.
+//! The maps: which ports are counted, and the counts as sums over the CPUs with the newest time.
 
 use aya::maps::{MapError, PerCpuArray, PerCpuValues};
-use lastsyn_common::counters::{Class, Counters, Witness, counter_index};
+use lastsyn_common::counters::{Class, Counters, Witness, counter_index, port_index};
 
 use super::object::Loaded;
 use crate::core::{
@@ -32,4 +32,14 @@ fn tally(values: &PerCpuValues<Counters>, class: Class) -> Tally {
         count: sum.count + cpu.count,
         last: sum.last.max((cpu.count > 0).then_some(Monotonic::from_nanos(cpu.last_ns))),
     })
+}
+
+/// Puts a port's slot into the map. The agent is the only writer; the programs may read while it does.
+pub(super) fn set_slot(loaded: &mut Loaded, port: u16, slot: u8) -> Result<(), MapError> {
+    let (page, place) = port_index(port);
+    let mut entry = loaded.ports.get(&page, 0)?;
+    if let Some(known) = entry.slots.get_mut(place) {
+        *known = slot;
+    }
+    loaded.ports.set(page, entry, 0)
 }

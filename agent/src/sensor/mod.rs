@@ -13,10 +13,11 @@ mod self_test;
 mod slots;
 mod tcx;
 
-pub use attach::AttachError;
+pub use attach::{AttachError, tcx_supported};
 pub use capabilities::{Capability, MissingCapabilities, missing_capabilities};
 pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer, families};
 pub use object::{LoadError, Loaded};
 pub use select::{Choice, SelectError, Sensor};
+pub use self_test::SelfTestError;
 pub use slots::SlotsFull;
 pub use tcx::{Tcx, TcxError};

@@ -9,7 +9,10 @@ use aya::{
 };
 use lastsyn_common::counters::{Counters, PortPage, Witness};
 
-use super::capabilities::{MissingCapabilities, missing_capabilities};
+use super::{
+    capabilities::{MissingCapabilities, missing_capabilities},
+    self_test::{self, SelfTestError},
+};
 
 /// Built by `cargo xtask build-ebpf` and committed, so that building the agent needs no eBPF toolchain.
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ebpf/object/lastsyn.bpf.o"));
@@ -93,6 +96,18 @@ impl Loaded {
     }
 }
 
+impl Loaded {
+    /// Runs the counting program on a test packet, and looks whether it counted it by the agent's own clock.
+    ///
+    /// # Errors
+    ///
+    /// If it did not.
+    pub fn self_test(&mut self) -> Result<(), SelfTestError> {
+        self_test::prepare(self)?;
+        self_test::run(self)
+    }
+}
+
 /// A program of the object by its name.
 pub(super) fn classifier<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, LoadError> {
     let program = ebpf.program_mut(name).ok_or_else(|| absent(name))?;
@@ -128,6 +143,9 @@ fn refused(error: &EbpfError) -> LoadError {
 
 /// The end of a log, where the verifier says what it is about.
 fn last_lines(log: &str) -> String {
-    let lines: Vec<_> = log.lines().collect();
-    lines.iter().skip(lines.len().saturating_sub(6)).copied().collect::<Vec<_>>().join(" | ")
+    // The very last lines are statistics.
+    let statistics = ["verification time", "stack depth", "processed"];
+    let telling = log.lines().rev().filter(|line| !statistics.iter().any(|start| line.starts_with(start)));
+    let lines: Vec<String> = telling.take(2).map(|line| line.chars().take(120).collect()).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
 }

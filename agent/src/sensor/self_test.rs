@@ -33,15 +33,24 @@ const SYN_TO_PORT_0: [u8; 54] = {
 
 /// Why the program is not proven.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SelfTestError {
+pub enum SelfTestError {
+    /// It did not run.
     #[error("the kernel did not run the program on a test packet: {0}")]
     Run(String),
+    /// It ran, and the counter did not move.
     #[error("the program did not count its test packet")]
     NotCounted,
+    /// The two sides read different clocks: by how many milliseconds.
     #[error("the program's clock is {0} ms off the agent's")]
     Clock(u64),
-    #[error("the program's counters cannot be read: {0}")]
+    /// The maps cannot be read or written.
+    #[error("the program's maps cannot be used: {0}")]
     Read(#[from] aya::maps::MapError),
+}
+
+/// Gives port 0 the slot that the test looks at.
+pub(super) fn prepare(loaded: &mut Loaded) -> Result<(), SelfTestError> {
+    Ok(maps::set_slot(loaded, 0, SELF_TEST_SLOT)?)
 }
 
 /// Runs the test.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lastsyn_common::counters::{SELF_TEST_SLOT, UNATTRIBUTED_SLOT, port_index};
+use lastsyn_common::counters::{SELF_TEST_SLOT, UNATTRIBUTED_SLOT};
 
 use super::{
     attach::{AttachError, Attachments, Look},
@@ -10,7 +10,7 @@ use super::{
     maps,
     object::Loaded,
     program_log::ProgramLog,
-    self_test,
+    self_test::{self, SelfTestError},
     slots::Slots,
 };
 use crate::{
@@ -52,9 +52,9 @@ pub enum TcxError {
     /// Not attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// Maps cannot be written.
-    #[error("the sensor's maps cannot be written: {0}")]
-    Map(#[from] aya::maps::MapError),
+    /// Not testable.
+    #[error(transparent)]
+    SelfTest(#[from] SelfTestError),
 }
 
 impl Tcx {
@@ -65,7 +65,7 @@ impl Tcx {
     /// If the kernel has no TCX or does not let the agent attach.
     pub fn start(mut loaded: Loaded, interfaces: &[Interface], reattach: bool) -> Result<Self, TcxError> {
         let log = ProgramLog::open(&mut loaded.ebpf);
-        set_slot(&mut loaded, 0, SELF_TEST_SLOT)?;
+        self_test::prepare(&mut loaded)?;
         let mut attachments = Attachments::default();
         attachments.look(&mut loaded, interfaces, true)?;
         Ok(Self {
@@ -87,7 +87,7 @@ impl Tcx {
     pub(crate) fn watch(&mut self, port: Port) -> Result<(), String> {
         let assigned = self.slots.assign(port, clock::now()).map_err(|error| error.to_string());
         let counted = assigned.and_then(|assigned| {
-            set_slot(&mut self.loaded, port.number(), assigned.slot)
+            maps::set_slot(&mut self.loaded, port.number(), assigned.slot)
                 .map_err(|error| format!("port {port} is not counted: {error}"))
         });
         if let Err(why) = &counted {
@@ -187,14 +187,4 @@ impl Tcx {
             not_observed,
         })
     }
-}
-
-/// Puts a port's slot into the map. The agent is the only writer; the programs may read while it does.
-fn set_slot(loaded: &mut Loaded, port: u16, slot: u8) -> Result<(), aya::maps::MapError> {
-    let (page, place) = port_index(port);
-    let mut entry = loaded.ports.get(&page, 0)?;
-    if let Some(known) = entry.slots.get_mut(place) {
-        *known = slot;
-    }
-    loaded.ports.set(page, entry, 0)
 }

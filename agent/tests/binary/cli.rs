@@ -98,3 +98,18 @@ fn status_passes_the_answer_on_as_it_came() {
     let ended = lastsyn(&["status", "--json", "--agent", &agent(move |stream| answer(stream, "200 OK", body))], &[]);
     assert_eq!((ended.code, ended.stdout.trim()), (Some(0), body));
 }
+
+#[test]
+fn check_says_what_to_do_about_each_line() {
+    let ended = lastsyn(&["check", "--server.address", &absent().to_string()], &[]);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    for line in ["kernel", "capabilities", "programs", "tcx", "counters", "interfaces", "listeners", "grace", "hook"] {
+        assert!(ended.stdout.lines().any(|shown| shown.contains(line)), "no line on {line}: {}", ended.stdout);
+    }
+
+    let stranger = agent(|stream| answer(stream, "200 OK", "{}"));
+    let ended = lastsyn(&["check", "--server.address", &stranger], &[]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    let complaint = format!("FAIL  agent         {stranger} is in use, and not by an agent");
+    assert!(ended.stdout.contains(&complaint) && ended.stdout.contains("-> set server.address"), "{}", ended.stdout);
+}
