@@ -35,7 +35,7 @@ pub fn main(arguments: &[OsString]) -> Exit {
     };
     match matches.subcommand() {
         Some(("run", matches)) => configured(matches, run::main),
-        Some(("check", matches)) => configured(matches, check::main),
+        Some(("check", matches)) => configured(matches, |config| check::main(&config)),
         Some(("status", matches)) => status::main(matches),
         _ => Exit::Usage,
     }

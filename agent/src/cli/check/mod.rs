@@ -11,7 +11,7 @@ use super::{exit::Exit, output};
 use crate::config::Config;
 use table::{Line, Table};
 
-pub(super) fn main(config: Config) -> Exit {
+pub(super) fn main(config: &Config) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -19,7 +19,7 @@ pub(super) fn main(config: Config) -> Exit {
             return Exit::Failed;
         }
     };
-    let table = runtime.block_on(table(&config));
+    let table = runtime.block_on(table(config));
     output::result(&table);
     if table.failed() { Exit::Failed } else { Exit::Done }
 }
