@@ -15,6 +15,7 @@ pub mod agent;
 pub mod client;
 pub mod clock;
 pub mod counters;
+pub mod demo;
 pub mod haproxy;
 pub mod host;
 pub mod http;

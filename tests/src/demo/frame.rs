@@ -1,0 +1,141 @@
+//! One look at what goes on: a frame for a terminal of 80 columns and 24 rows, or one line.
+
+use std::time::Duration;
+
+use lastsyn::{
+    cli::words,
+    core::verdict::{FamilyCounts, Listener},
+    server::status::Status,
+};
+
+use super::{
+    play::{Happening, Phase},
+    scenario::{PACE, Plan},
+    text::{Palette, wrap},
+};
+use crate::{Pod, Summary};
+
+/// What lines are filled to.
+pub(super) const WIDTH: usize = 78;
+
+/// Everything that is shown while it goes on.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) phase: Phase,
+    /// Nothing before the pod's deletion.
+    pub(super) since_deletion: Option<Duration>,
+    /// Where new connections go.
+    pub(super) target: Pod,
+    pub(super) status: &'a Status,
+    pub(super) client: &'a Summary,
+    /// How many SYNs the storm has sent, where there is one.
+    pub(super) storm: Option<u64>,
+    pub(super) happenings: &'a [Happening],
+}
+
+/// What it is.
+pub(super) fn title(plan: &Plan, palette: Palette) -> String {
+    let without = if plan.hook { "" } else { ", without the hook" };
+    let title = format!("lastsyn demo: {}{without}", plan.scenario.name());
+    let pace = format!("{PACE} connections/s over IPv4 and IPv6");
+    format!("{}  {}", palette.bold(&title), palette.dim(&pace))
+}
+
+/// What it is, and what it shows.
+pub(super) fn heading(plan: &Plan, palette: Palette) -> Vec<String> {
+    [title(plan, palette)].into_iter().chain(wrap(&plan.about(), WIDTH)).collect()
+}
+
+/// A frame.
+pub(super) fn lines(view: &View<'_>, palette: Palette) -> Vec<String> {
+    let mut lines = heading(view.plan, palette);
+    lines.push(String::new());
+    lines.push(phase(view, palette));
+    lines.push(match view.target {
+        Pod::A => "new connections   client -> node -> pod a".to_owned(),
+        Pod::B => "new connections   client -> node -> pod b".to_owned(),
+    });
+    lines.push(client(view, palette));
+    lines.push(String::new());
+    let (listeners, since) = counts(view.status);
+    lines.push(palette.dim(&format!("  port   family         new     opaque     last attempt   quiet  {since}")));
+    for listener in listeners {
+        lines.extend(listener.families.iter().map(|counts| row(listener, counts, palette)));
+    }
+    lines.push(String::new());
+    lines.extend(view.happenings.iter().map(|happening| self::happening(happening, palette)));
+    lines
+}
+
+/// The same as one line, for a log.
+pub(super) fn line(view: &View<'_>) -> String {
+    let mut parts = vec![match view.since_deletion {
+        None => "  serving".to_owned(),
+        Some(time) => moment(time),
+    }];
+    parts.extend(counts(view.status).0.iter().map(|listener| {
+        let families = listener.families.iter().map(|counts| match counts.last_attempt_ago_ms {
+            Some(ago) => format!("{} {} ({} ago)", counts.family, counts.new, age(ago)),
+            None => format!("{} {}", counts.family, counts.new),
+        });
+        format!("{}: {}", listener.port, families.collect::<Vec<_>>().join(", "))
+    }));
+    parts.push(format!("{} tried, {} lost", view.client.tried, view.client.lost()));
+    parts.join("   ")
+}
+
+/// What happened when.
+pub(super) fn happening(happening: &Happening, palette: Palette) -> String {
+    format!("{}   {}", palette.dim(&moment(happening.at)), happening.what)
+}
+
+fn phase(view: &View<'_>, palette: Palette) -> String {
+    let time = seconds_of(view.since_deletion.unwrap_or_default());
+    match (view.phase, &view.status.drain) {
+        (Phase::Serving, _) => format!("{}           the pod is about to be deleted", palette.good("serving")),
+        (Phase::Draining, drain) => {
+            let held = drain.as_ref().map(|drain| words::holding(&drain.holding)).unwrap_or_default();
+            let held = if held.is_empty() { String::new() } else { format!("   held by {held}") };
+            format!("{}  {time}{held}", palette.waiting("draining"))
+        }
+        (Phase::Stopped, _) => format!("{}  {time}   HAProxy in pod a takes no more", palette.good("stopped ")),
+    }
+}
+
+fn client(view: &View<'_>, palette: Palette) -> String {
+    let Summary { tried, outstanding, .. } = view.client;
+    let [a, b] = ["a", "b"].map(|name| view.client.served_by(name));
+    let lost = format!("{} lost", view.client.lost());
+    let lost = if view.client.lost() == 0 { palette.good(&lost) } else { palette.bad(&lost) };
+    let storm = view.storm.map(|sent| format!(", storm {sent}")).unwrap_or_default();
+    format!("client            {tried} tried, {a} served by a, {b} by b, {outstanding} under way, {lost}{storm}")
+}
+
+/// What has reached the pod, and since when. When its server has gone nothing is watched, so the verdict's counts stay.
+fn counts(status: &Status) -> (&[Listener], &'static str) {
+    match (&status.drain, &status.verdict) {
+        (Some(_), _) => (&status.listeners, "since the hook"),
+        (None, Some(verdict)) => (&verdict.listeners, "at the verdict"),
+        (None, None) => (&status.listeners, "since the start"),
+    }
+}
+
+fn row(listener: &Listener, counts: &FamilyCounts, palette: Palette) -> String {
+    let ago = counts.last_attempt_ago_ms.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", age(ago)));
+    let quiet = if counts.quiet { palette.good("yes") } else { palette.waiting("no") };
+    let (port, family) = (listener.port.number(), counts.family.name());
+    format!("{port:>6}   {family}   {:>10} {:>10} {ago:>16}   {quiet}", counts.new, counts.opaque)
+}
+
+fn age(millis: u64) -> String {
+    format!("{:.2} s", Duration::from_millis(millis).as_secs_f64())
+}
+
+fn seconds_of(time: Duration) -> String {
+    format!("{:>5.1} s", time.as_secs_f64())
+}
+
+fn moment(time: Duration) -> String {
+    format!("{:>7.3} s", time.as_secs_f64())
+}

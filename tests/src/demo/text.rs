@@ -1,0 +1,79 @@
+//! Text for a terminal: lengths of time, lines of a width, colours.
+
+use std::time::Duration;
+
+use lastsyn::cli::words;
+
+/// Colours, where the terminal has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Palette {
+    pub(super) colours: bool,
+}
+
+/// A length of time as verdicts have it: `4.5 s`.
+pub(super) fn seconds(time: Duration) -> String {
+    words::seconds(millis(time))
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Breaks a text between words into lines of at most `width` characters. A word that is longer has a line of its own.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+// === impl Palette ===
+
+impl Palette {
+    pub(super) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// As it should be.
+    pub(super) fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// Not yet.
+    pub(super) fn waiting(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// A loss.
+    pub(super) fn bad(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colours { format!("\x1b[{code}m{text}\x1b[m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_no_longer_than_the_width() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("one incomprehensibly two", 8), ["one", "incomprehensibly", "two"]);
+        assert!(wrap("", 8).is_empty());
+    }
+}
