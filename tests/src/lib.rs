@@ -28,6 +28,7 @@ mod programs;
 pub mod raw;
 pub mod server;
 pub mod sockets;
+pub mod tcx;
 pub mod wait;
 pub mod world;
 

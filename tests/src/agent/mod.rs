@@ -1,6 +1,7 @@
 //! The agent itself, its own program in a host.
 
 mod binary;
+mod counts;
 mod drain;
 
 use std::{
@@ -15,14 +16,19 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 
-pub use self::drain::{DrainAnswer, DrainCall};
-use crate::{Host, Process, http, wait::await_condition};
+pub use self::{
+    counts::{Counts, counts},
+    drain::{DrainAnswer, DrainCall},
+};
+use crate::{Host, Process, clock::Deadline, http, wait::await_condition};
 
 /// The agent's port where nothing else is configured.
 pub const PORT: u16 = 19_480;
 
 /// The key of the path of the agent's unix socket.
 const SOCKET: &str = "LASTSYN_SERVER_SOCKET";
+/// Evidence that is not older the agent shows again to whoever looks (`FRESH` in its `drive/run.rs`), and a little more.
+const SHOWN_AGAIN: Duration = Duration::from_millis(25);
 /// How long the agent may take to answer anything but a drain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -38,6 +44,8 @@ pub struct AgentConfig {
     pub port: Option<u16>,
     /// Its program, if not the one of this workspace.
     pub binary: Option<PathBuf>,
+    /// A program with arguments that changes what it may do or see and then becomes it, such as `setpriv`.
+    pub through: Vec<String>,
 }
 
 /// An agent in a host. It is killed when dropped.
@@ -56,6 +64,13 @@ impl AgentConfig {
     #[must_use]
     pub fn env(mut self, key: &str, value: impl Into<String>) -> Self {
         self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Started through another program, such as `["setpriv", "--no-new-privs"]`.
+    #[must_use]
+    pub fn through<A: Into<String>>(mut self, program: impl IntoIterator<Item = A>) -> Self {
+        self.through = program.into_iter().map(Into::into).collect();
         self
     }
 
@@ -94,7 +109,7 @@ impl Agent {
     /// When its program is missing or older than its sources.
     pub fn spawn(host: &Host, config: AgentConfig) -> Result<Self> {
         let binary = config.binary.map_or_else(binary::find, Ok)?;
-        let mut command = command(host, &binary)?;
+        let mut command = command(host, &config.through, &binary)?;
         command.arg("run").args(config.args).envs(config.env);
         let process = Process::start(format!("the agent in {}", host.role()), &mut command)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, config.port.unwrap_or(PORT)));
@@ -108,6 +123,17 @@ impl Agent {
     /// When the answer is not 200 with JSON.
     pub fn status(&self) -> Result<Value> {
         self.get("/v1/status")?.json()
+    }
+
+    /// `GET /v1/status` once it must show all that has happened up to now.
+    ///
+    /// # Errors
+    ///
+    /// When the answer is not 200 with JSON.
+    pub fn status_of_now(&self) -> Result<Value> {
+        let shown_again = Deadline::after(SHOWN_AGAIN);
+        await_condition("the end of what the agent shows again", PATIENCE, || shown_again.passed())?;
+        self.status()
     }
 
     /// `GET /metrics`.
@@ -210,15 +236,27 @@ fn run<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
 ) -> Result<Process> {
-    Process::start(format!("lastsyn {name} in {}", host.role()), command(host, binary)?.arg(name).args(arguments))
+    Process::start(format!("lastsyn {name} in {}", host.role()), command(host, &[], binary)?.arg(name).args(arguments))
 }
 
 /// The program in a host, with none of the caller's configuration. Agent and hook of a host share its unix socket.
-fn command(host: &Host, binary: &PathBuf) -> Result<Command> {
-    let mut command = host.command(binary)?;
+fn command(host: &Host, through: &[String], binary: &PathBuf) -> Result<Command> {
+    let mut command = match through {
+        [] => host.command(binary)?,
+        [program, arguments @ ..] => {
+            let mut command = host.command(program)?;
+            command.args(arguments).arg(binary);
+            command
+        }
+    };
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("LASTSYN_")) {
         command.env_remove(key);
     }
-    command.env(SOCKET, host.directory().join(format!("agent-{}.sock", host.role())));
+    command.env(SOCKET, socket(host));
     Ok(command)
+}
+
+/// The unix socket of the agent in a host.
+pub fn socket(host: &Host) -> PathBuf {
+    host.directory().join(format!("agent-{}.sock", host.role()))
 }

@@ -1,0 +1,87 @@
+//! What runs at the TCX ingress of a host's interface, as the kernel tells it, and programs of others there.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use aya::{
+    Ebpf, EbpfLoader,
+    programs::{LinkOrder, SchedClassifier, TcAttachType, tc::TcAttachOptions},
+};
+
+use crate::{Host, programs};
+
+/// The kernel's programs as they are built into the agent.
+pub const OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/../ebpf/object/lastsyn.bpf.o"));
+
+/// The ids of the programs on an interface, in the order in which they run.
+///
+/// # Errors
+///
+/// When the host has no such interface, or the kernel no TCX.
+pub fn programs_on(host: &Host, interface: &str) -> Result<Vec<u32>> {
+    let (_revision, programs) = host
+        .run(|| SchedClassifier::query_tcx(interface, TcAttachType::Ingress))
+        .with_context(|| format!("the programs on {interface} of {}", host.role()))?;
+    Ok(programs.iter().map(aya::programs::ProgramInfo::id).collect())
+}
+
+/// Takes a program off every interface that it is on, as its owner's enemy would: the owner is not asked.
+///
+/// # Errors
+///
+/// When the program is on none, or `bpftool` fails.
+pub fn detach(program: u32) -> Result<()> {
+    let bpftool = |arguments: &[&str]| -> Result<Vec<u8>> {
+        let output = Command::new(programs::find("bpftool")?).args(arguments).output()?;
+        ensure!(
+            output.status.success(),
+            "bpftool {arguments:?} failed: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(output.stdout)
+    };
+    let links: Vec<serde_json::Value> = serde_json::from_slice(&bpftool(&["--json", "link", "list"])?)?;
+    let mut detached = 0;
+    for link in links.iter().filter(|link| link.get("prog_id") == Some(&program.into())) {
+        let id = link.get("id").context("a link without an id")?.to_string();
+        bpftool(&["link", "detach", "id", &id])?;
+        detached += 1;
+    }
+    if detached == 0 {
+        bail!("program {program} is on no interface");
+    }
+    Ok(())
+}
+
+/// Another agent's program on an interface: it lets every packet pass on to the next one. Gone when dropped.
+#[derive(Debug)]
+pub struct Stranger {
+    _ebpf: Ebpf,
+    program: u32,
+}
+
+// === impl Stranger ===
+
+impl Stranger {
+    /// Puts it on an interface of a host, before all that are there.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub fn attach_first(host: &Host, interface: &str) -> Result<Self> {
+        let mut ebpf = EbpfLoader::new().load(OBJECT)?;
+        let program: &mut SchedClassifier = ebpf.program_mut("ingress").context("no such program")?.try_into()?;
+        program.load()?;
+        let options = TcAttachOptions::TcxOrder(LinkOrder::first());
+        host.run(|| program.attach_with_options(interface, TcAttachType::Ingress, options))?;
+        let id = program.info()?.id();
+        Ok(Self { _ebpf: ebpf, program: id })
+    }
+
+    /// The program's id.
+    pub fn program(&self) -> u32 {
+        self.program
+    }
+}
