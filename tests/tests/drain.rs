@@ -101,7 +101,7 @@ fn the_answer_never_comes_before_the_last_syn_and_the_quiet_period() {
     let scene = Scene::new(config()).unwrap();
     let mut dice = Dice::seeded(1);
     let mut by_last = 0;
-    for count in [0, 1, 2, 4, 6, 9] {
+    for count in [0, 1, 2, 4, 7] {
         let call = scene.agent.drain().unwrap();
         await_callers(&scene.agent, 1).unwrap();
         let sent = scene.send_until_answered(&call, count, &mut dice).unwrap();
@@ -115,7 +115,7 @@ fn the_answer_never_comes_before_the_last_syn_and_the_quiet_period() {
             assert_eq!(new, sent.len() as u64, "{answer:?}");
         }
     }
-    assert!(by_last >= 3, "only {by_last} of 6 drains were ended by the last SYN");
+    assert!(by_last >= 3, "only {by_last} of 5 drains were ended by the last SYN");
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn the_answer_comes_at_max_wait_while_connections_come() {
 
 #[test]
 fn callers_share_one_drain_and_none_that_goes_away_ends_it() {
-    let min_wait = Duration::from_millis(2500);
-    let scene = Scene::new(config().env("LASTSYN_DRAIN_MIN_WAIT", "2500ms")).unwrap();
+    let min_wait = Duration::from_millis(2000);
+    let scene = Scene::new(config().env("LASTSYN_DRAIN_MIN_WAIT", "2000ms")).unwrap();
     let agent = &scene.agent;
     let first = agent.drain().unwrap();
     let called_at = first.called_at();
