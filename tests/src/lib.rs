@@ -12,6 +12,7 @@
 //! The lab needs root and a few programs; `cargo xtask setup` gets them.
 
 pub mod agent;
+pub mod bench;
 pub mod client;
 pub mod clock;
 pub mod counters;
@@ -25,6 +26,7 @@ pub mod link;
 pub mod pair;
 pub mod process;
 mod programs;
+pub mod prove;
 pub mod raw;
 pub mod server;
 pub mod sockets;

@@ -1,0 +1,26 @@
+//! Promises that take too long for every run of the tests to be shown in full: `cargo xtask prove NAME`. The tests run the
+//! same scenes a few times.
+
+mod moment;
+mod record;
+pub mod rollout;
+
+use anyhow::{Result, bail};
+
+pub use self::{
+    moment::{Dice, wait_until},
+    record::Record,
+};
+
+/// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
+///
+/// # Errors
+///
+/// When the promise does not hold, a scene cannot be made, or there is no proof of that name.
+pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
+    match arguments.next().as_deref() {
+        Some("rollout") => rollout::proof::run(arguments),
+        Some(name) => bail!("there is no proof `{name}`; there is: rollout"),
+        None => bail!("which proof? There is: rollout"),
+    }
+}
