@@ -16,7 +16,7 @@ use super::{
 use crate::{Pod, Summary};
 
 /// What lines are filled to.
-pub(super) const WIDTH: usize = 78;
+pub(super) const WIDTH: usize = 79;
 
 /// Everything that is shown while it goes on.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) fn title(plan: &Plan, palette: Palette) -> String {
 
 /// What it is, and what it shows.
 pub(super) fn heading(plan: &Plan, palette: Palette) -> Vec<String> {
-    [title(plan, palette)].into_iter().chain(wrap(&plan.about(), WIDTH)).collect()
+    [title(plan, palette)].into_iter().chain(wrap(&plan.about(), WIDTH, "")).collect()
 }
 
 /// A frame.
@@ -70,10 +70,7 @@ pub(super) fn lines(view: &View<'_>, palette: Palette) -> Vec<String> {
 
 /// The same as one line, for a log.
 pub(super) fn line(view: &View<'_>) -> String {
-    let mut parts = vec![match view.since_deletion {
-        None => "  serving".to_owned(),
-        Some(time) => moment(time),
-    }];
+    let mut parts = vec![moment(view.since_deletion)];
     parts.extend(counts(view.status).0.iter().map(|listener| {
         let families = listener.families.iter().map(|counts| match counts.last_attempt_ago_ms {
             Some(ago) => format!("{} {} ({} ago)", counts.family, counts.new, age(ago)),
@@ -136,6 +133,6 @@ fn seconds_of(time: Duration) -> String {
     format!("{:>5.1} s", time.as_secs_f64())
 }
 
-fn moment(time: Duration) -> String {
-    format!("{:>7.3} s", time.as_secs_f64())
+fn moment(since_deletion: Option<Duration>) -> String {
+    since_deletion.map_or_else(|| "   before".to_owned(), |time| format!("{:>7.3} s", time.as_secs_f64()))
 }

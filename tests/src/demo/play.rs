@@ -33,10 +33,11 @@ const LONGEST_CONNECTION: Duration = Duration::from_secs(15);
 /// For what is all but done.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Something that has happened, counted from the pod's deletion.
+/// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Happening {
-    pub(super) at: Duration,
+    /// Since the pod's deletion; nothing for what came before it.
+    pub(super) at: Option<Duration>,
     pub(super) what: &'static str,
 }
 
@@ -94,13 +95,14 @@ impl<'a> Play<'a> {
         }
         let deleted_at = monotonic_now();
         self.deleted_at = Some(deleted_at);
-        let hook = self.plan.hook.then(|| self.scene.agent.hook(["--json"])).transpose()?;
-        if hook.is_some() {
+        let hook = if self.plan.hook {
             self.phase = Phase::Draining;
             self.happened("the pod is deleted; kubelet calls the hook")?;
+            Some(self.scene.agent.hook(["--json"])?)
         } else {
             self.stop_server("the pod is deleted; no hook: kubelet stops HAProxy in pod a at once")?;
-        }
+            None
+        };
         let answer = self.drain(hook.as_ref())?;
         self.pass(AFTERWARDS, |_| false)?;
         self.settle(deleted_at, answer)
@@ -177,7 +179,7 @@ impl<'a> Play<'a> {
     }
 
     fn happened(&mut self, what: &'static str) -> Result<()> {
-        let happening = Happening { at: self.since_deletion(), what };
+        let happening = Happening { at: self.deleted_at.map(|_| self.since_deletion()), what };
         self.screen.happened(&happening)?;
         self.happenings.push(happening);
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastsyn::cli::words;
+use lastsyn::{cli::words, core::verdict::Verdict};
 
 use super::{
     account::Account,
@@ -17,21 +17,28 @@ pub(super) fn lines(account: &Account, disappointments: &[String], palette: Pale
     lines.extend(account.happenings.iter().map(|one| happening(one, palette)));
     lines.push(String::new());
     if let Some(answer) = &account.answer {
-        lines.push(palette.bold("verdict"));
-        lines.extend(wrap(&words::verdict(&answer.verdict), WIDTH));
+        lines.extend(verdict(&answer.verdict, palette));
         lines.push(String::new());
     }
     lines.extend(numbers(account, palette));
     lines.push(String::new());
     let expected = expectation::of(&account.plan);
     if disappointments.is_empty() {
-        lines.extend(wrap(&format!("as expected: {expected}"), WIDTH).iter().map(|line| palette.good(line)));
+        lines.extend(wrap(&format!("as expected: {expected}"), WIDTH, "").iter().map(|line| palette.good(line)));
     } else {
-        lines.extend(wrap(&format!("expected: {expected}"), WIDTH));
-        let otherwise = disappointments.iter().flat_map(|why| wrap(&format!("but {why}"), WIDTH));
+        lines.extend(wrap(&format!("expected: {expected}"), WIDTH, ""));
+        let otherwise = disappointments.iter().flat_map(|why| wrap(&format!("but {why}"), WIDTH, ""));
         lines.extend(otherwise.map(|line| palette.bad(&line)));
     }
     lines
+}
+
+/// The verdict as `lastsyn drain` prints it, a line for each of its parts.
+fn verdict(verdict: &Verdict, palette: Palette) -> Vec<String> {
+    let text = words::verdict(verdict);
+    let mut parts = text.split("; ").map(|part| wrap(part, WIDTH, "  "));
+    let reason = parts.next().unwrap_or_default();
+    reason.iter().map(|line| palette.bold(line)).chain(parts.flatten()).collect()
 }
 
 /// The numbers, two in a line where they are short.
@@ -60,10 +67,10 @@ fn numbers(account: &Account, palette: Palette) -> Vec<String> {
     let answer = account.answer.as_ref();
     let times = [
         (answer.map(|answer| answer.verdict.duration_ms), "the drain"),
-        (account.last_syn_to_verdict_ms(), "from the last SYN to the verdict (the kernel's stamp)"),
+        (account.last_syn_to_verdict_ms(), "from the last SYN to the verdict (kernel's stamp)"),
         (
             account.last_connection_to_answer().map(millis),
-            "from the last connection to pod a to the hook's end (the client's record)",
+            "from the last connection to pod a to the hook's end (client's record)",
         ),
     ];
     lines.extend(times.into_iter().filter_map(|(time, what)| {

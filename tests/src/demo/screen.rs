@@ -98,7 +98,7 @@ impl Screen {
             write!(frame, "\r\x1b[{}A", self.drawn)?;
         }
         for line in lines {
-            write!(frame, "{line}\x1b[K\n")?;
+            writeln!(frame, "{line}\x1b[K")?;
         }
         frame.push_str("\x1b[J");
         self.drawn = lines.len();

@@ -20,16 +20,28 @@ pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Breaks a text between words into lines of at most `width` characters. A word that is longer has a line of its own.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+/// Breaks a text between words into lines of at most `width` characters, all but the first behind `indent`. A word that
+/// is longer has a line of its own. A number and its unit stay together.
+pub(super) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.trim_end_matches(|end: char| end.is_ascii_punctuation()) == "s" => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            Some(_) => lines.push(format!("{indent}{word}")),
+            None => lines.push(word),
         }
     }
     lines
@@ -72,8 +84,10 @@ mod tests {
 
     #[test]
     fn lines_are_no_longer_than_the_width() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("one incomprehensibly two", 8), ["one", "incomprehensibly", "two"]);
-        assert!(wrap("", 8).is_empty());
+        assert_eq!(wrap("one two three", 7, ""), ["one two", "three"]);
+        assert_eq!(wrap("one incomprehensibly two", 8, ""), ["one", "incomprehensibly", "two"]);
+        assert_eq!(wrap("after 2.5 s, or so", 11, ""), ["after", "2.5 s, or", "so"]);
+        assert_eq!(wrap("one two three", 9, "  "), ["one two", "  three"]);
+        assert!(wrap("", 8, "").is_empty());
     }
 }
