@@ -51,12 +51,15 @@ pub(super) fn heading(plan: &Plan, palette: Palette) -> Vec<String> {
 pub(super) fn lines(view: &View<'_>, palette: Palette) -> Vec<String> {
     let mut lines = heading(view.plan, palette);
     lines.push(String::new());
-    lines.push(phase(view, palette));
-    lines.push(match view.target {
-        Pod::A => "new connections   client -> node -> pod a".to_owned(),
-        Pod::B => "new connections   client -> node -> pod b".to_owned(),
-    });
+    let pod = match view.target {
+        Pod::A => palette.waiting("pod a"),
+        Pod::B => palette.good("pod b"),
+    };
+    let storm = view.storm.map(|sent| format!("storm       {sent} SYNs from forged sources"));
+    lines.extend(phase(view, palette));
+    lines.push(format!("forwarding  client -> node -> {pod}"));
     lines.push(client(view, palette));
+    lines.extend(storm);
     lines.push(String::new());
     let (listeners, since) = counts(view.status);
     lines.push(palette.dim(&format!("  port   family         new     opaque     last attempt   quiet  {since}")));
@@ -87,16 +90,20 @@ pub(super) fn happening(happening: &Happening, palette: Palette) -> String {
     format!("{}   {}", palette.dim(&moment(happening.at)), happening.what)
 }
 
-fn phase(view: &View<'_>, palette: Palette) -> String {
-    let time = seconds_of(view.since_deletion.unwrap_or_default());
-    match (view.phase, &view.status.drain) {
-        (Phase::Serving, _) => format!("{}           the pod is about to be deleted", palette.good("serving")),
-        (Phase::Draining, drain) => {
-            let held = drain.as_ref().map(|drain| words::holding(&drain.holding)).unwrap_or_default();
-            let held = if held.is_empty() { String::new() } else { format!("   held by {held}") };
-            format!("{}  {time}{held}", palette.waiting("draining"))
+/// What is going on, and what holds it.
+fn phase(view: &View<'_>, palette: Palette) -> [String; 2] {
+    let time = view.since_deletion.map(|time| format!("{:.1} s since the pod's deletion", time.as_secs_f64()));
+    let time = time.unwrap_or_else(|| "until the pod is deleted".to_owned());
+    match view.phase {
+        Phase::Serving => [format!("{}     {time}", palette.good("serving")), "held by     -".to_owned()],
+        Phase::Draining => {
+            let holding = view.status.drain.as_ref().map(|drain| words::holding(&drain.holding));
+            let holding = holding.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
+            [format!("{}    {time}", palette.waiting("draining")), format!("held by     {holding}")]
         }
-        (Phase::Stopped, _) => format!("{}  {time}   HAProxy in pod a takes no more", palette.good("stopped ")),
+        Phase::Stopped => {
+            [format!("{}     {time}", palette.good("stopped")), "held by     nothing any more".to_owned()]
+        }
     }
 }
 
@@ -105,8 +112,7 @@ fn client(view: &View<'_>, palette: Palette) -> String {
     let [a, b] = ["a", "b"].map(|name| view.client.served_by(name));
     let lost = format!("{} lost", view.client.lost());
     let lost = if view.client.lost() == 0 { palette.good(&lost) } else { palette.bad(&lost) };
-    let storm = view.storm.map(|sent| format!(", storm {sent}")).unwrap_or_default();
-    format!("client            {tried} tried, {a} served by a, {b} by b, {outstanding} under way, {lost}{storm}")
+    format!("client      {tried} tried, {a} served by a, {b} by b, {outstanding} under way, {lost}")
 }
 
 /// What has reached the pod, and since when. When its server has gone nothing is watched, so the verdict's counts stay.
@@ -127,10 +133,6 @@ fn row(listener: &Listener, counts: &FamilyCounts, palette: Palette) -> String {
 
 fn age(millis: u64) -> String {
     format!("{:.2} s", Duration::from_millis(millis).as_secs_f64())
-}
-
-fn seconds_of(time: Duration) -> String {
-    format!("{:>5.1} s", time.as_secs_f64())
 }
 
 fn moment(since_deletion: Option<Duration>) -> String {

@@ -13,7 +13,7 @@ use rustix::termios::tcgetwinsize;
 use super::{
     frame::{self, View},
     play::Happening,
-    text::Palette,
+    text::{Palette, clip},
 };
 use crate::clock::Deadline;
 
@@ -98,7 +98,8 @@ impl Screen {
             write!(frame, "\r\x1b[{}A", self.drawn)?;
         }
         for line in lines {
-            writeln!(frame, "{line}\x1b[K")?;
+            // One that is longer than the terminal is wide would be two.
+            writeln!(frame, "{}\x1b[K", clip(line, usize::from(SMALLEST.0)))?;
         }
         frame.push_str("\x1b[J");
         self.drawn = lines.len();

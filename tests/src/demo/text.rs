@@ -47,6 +47,23 @@ pub(super) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
+/// Cuts a line off at `width` characters; what only colours them does not count.
+pub(super) fn clip(line: &str, width: usize) -> String {
+    let (mut clipped, mut shown, mut painting) = (String::new(), 0, false);
+    for character in line.chars() {
+        painting |= character == '\x1b';
+        if painting || shown < width {
+            clipped.push(character);
+        }
+        if painting {
+            painting = character != 'm';
+        } else {
+            shown += 1;
+        }
+    }
+    clipped
+}
+
 // === impl Palette ===
 
 impl Palette {
@@ -81,6 +98,14 @@ impl Palette {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colours_are_not_cut_off() {
+        let palette = Palette { colours: true };
+        let line = format!("one {} three", palette.good("two"));
+        assert_eq!(clip(&line, 5), format!("one {}", palette.good("t")));
+        assert_eq!(clip(&line, 13), line);
+    }
 
     #[test]
     fn lines_are_no_longer_than_the_width() {
