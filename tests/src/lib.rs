@@ -27,6 +27,7 @@ mod programs;
 pub mod raw;
 pub mod server;
 pub mod sockets;
+pub mod tap;
 pub mod tcx;
 pub mod wait;
 pub mod world;
