@@ -79,10 +79,7 @@ fn connects_that_overflow_the_backlog_are_counted() {
     let retransmitted = || Counters::of(&pair.client).unwrap().tcp_ext("TCPSynRetrans");
 
     let _connecting: Vec<Socket> = (0..8).map(|_| begin_to_connect(&pair, pair.targets(A)[0]).unwrap()).collect();
-    await_condition("overflows", SOON, || {
-        Counters::of(&pair.pod).unwrap().tcp_ext("ListenOverflows") >= 6
-    })
-    .unwrap();
+    await_condition("overflows", SOON, || Counters::of(&pair.pod).unwrap().tcp_ext("ListenOverflows") >= 6).unwrap();
 
     // The clients of dropped SYNs try again after a second. These are SYNs too, so the count is looked at between two
     // looks at theirs.
@@ -226,7 +223,8 @@ fn shapes(pair: &Pair) -> Vec<Shape> {
 
 /// An agent that watches a list of ports, or whatever listens.
 fn start(pair: &Pair, watch: Option<&str>) -> Result<Agent> {
-    let agent = Agent::start(&pair.pod, AgentConfig::default().env("LASTSYN_LISTENERS_WATCH", watch.unwrap_or("auto")))?;
+    let agent =
+        Agent::start(&pair.pod, AgentConfig::default().env("LASTSYN_LISTENERS_WATCH", watch.unwrap_or("auto")))?;
     let status = agent.status_of_now()?;
     ensure!(status["sensor"]["healthy"] == true, "the agent has no sensor: {status}");
     Ok(agent)

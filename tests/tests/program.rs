@@ -235,8 +235,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let [v4, v6] = [("192.0.2.1:40000", "192.0.2.2:8081"), ("[2001:db8::1]:40000", "[2001:db8::2]:8081")]
         .map(|(from, to)| Segment::syn(from.parse::<SocketAddr>().unwrap(), to.parse().unwrap()));
     let header = |kind, length| ExtensionHeader { kind, body: vec![0; length] };
-    let fragment =
-        |field: u16| ExtensionHeader { kind: 44, body: [&field.to_be_bytes()[..], &[0, 0, 0, 9]].concat() };
+    let fragment = |field: u16| ExtensionHeader { kind: 44, body: [&field.to_be_bytes()[..], &[0, 0, 0, 9]].concat() };
     let behind = |extension_headers| Segment { extension_headers, ..v6.clone() }.to_frame();
     let cut = |mut frame: Vec<u8>, length| {
         frame.truncate(length);

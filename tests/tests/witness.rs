@@ -26,9 +26,8 @@ const UNWATCHED: u16 = 9000;
 #[test]
 fn connects_inside_the_pod_and_to_unwatched_ports_do_not_blind_the_sensor() {
     let pair = Pair::new().unwrap();
-    let _servers = [WATCHED, UNWATCHED].map(|port| {
-        Server::start(&pair.pod, ServerConfig { port, backlog: 2000, ..ServerConfig::default() }).unwrap()
-    });
+    let _servers = [WATCHED, UNWATCHED]
+        .map(|port| Server::start(&pair.pod, ServerConfig { port, backlog: 2000, ..ServerConfig::default() }).unwrap());
     let agent = start(&pair.pod, true).unwrap();
     let opens = || Counters::of(&pair.pod).unwrap().tcp("PassiveOpens");
     let opens_before = opens();
