@@ -5,7 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request, client::conn::http1, header};
+pub use hyper::Method;
+use hyper::{Request, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 

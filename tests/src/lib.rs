@@ -30,6 +30,7 @@ pub mod prove;
 pub mod raw;
 pub mod server;
 pub mod sockets;
+pub mod tap;
 pub mod tcx;
 pub mod wait;
 pub mod world;

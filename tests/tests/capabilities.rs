@@ -1,0 +1,146 @@
+//! What the agent can do with fewer rights or an older kernel: it runs, says what is missing and what to do about it, and
+//! claims no more than it sees.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use lastsyn_tests::{Agent, AgentConfig, Connection, Pair, Server, ServerConfig, await_condition, process::Stream};
+use serde_json::Value;
+
+const SOON: Duration = Duration::from_secs(20);
+const QUIET: Duration = Duration::from_millis(1200);
+/// Makes the agent's program run in a kernel without TCX.
+const WITHOUT_TCX: &str = env!("CARGO_BIN_EXE_without_tcx");
+
+#[test]
+fn two_capabilities_are_enough() {
+    let pair = Pair::new().unwrap();
+    let agent = Agent::start(&pair.pod, config().through(only("+bpf,+net_admin"))).unwrap();
+    sees_everything(&pair, &agent);
+}
+
+#[test]
+fn type_information_of_the_kernel_is_not_needed() {
+    let pair = Pair::new().unwrap();
+    // In a mount namespace of its own: nobody else loses the directory.
+    let hide = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
+    let agent = Agent::start(&pair.pod, config().through(["unshare", "-m", "sh", "-c", hide, "sh"])).unwrap();
+    let its_view = format!("/proc/{}/root/sys/kernel/btf/vmlinux", agent.process().pid());
+    assert!(!std::path::Path::new(&its_view).exists(), "{its_view} is not hidden");
+    sees_everything(&pair, &agent);
+}
+
+#[test]
+fn without_capabilities_the_agent_runs_on_the_counters_and_is_never_sure() {
+    let pair = Pair::new().unwrap();
+    let _server = Server::start(&pair.pod, ServerConfig::default()).unwrap();
+    let agent = Agent::start(&pair.pod, config().through(only(""))).unwrap();
+    let why = runs_on_counters(&agent, &["BPF (", "NET_ADMIN (", "securityContext.capabilities.add"]).unwrap();
+
+    let call = agent.drain().unwrap();
+    await_condition("the drain", SOON, || state(&agent) == "draining").unwrap();
+    // Its coarse view holds the drain all the same.
+    assert_eq!(Connection::open(&pair.client, pair.targets(80)[0], SOON).unwrap().request().unwrap(), "server");
+    let connected_at = lastsyn_tests::monotonic_now();
+    let answer = call.wait(SOON).unwrap();
+    let held = Duration::from_nanos(answer.answered_at - connected_at);
+    assert!(held >= QUIET, "the drain ended {held:?} after a connection: {}", answer.verdict);
+    is_unverified(&answer.verdict, &why);
+}
+
+#[test]
+fn each_missing_capability_is_named() {
+    let pair = Pair::new().unwrap();
+    for (has, missing) in [("+net_admin", "BPF"), ("+bpf", "NET_ADMIN")] {
+        let agent = Agent::start(&pair.pod, config().through(only(has))).unwrap();
+        let why = runs_on_counters(&agent, &[&format!("the container lacks {missing} (to ")]).unwrap();
+        assert!(!why.contains(" and "), "{why}");
+    }
+}
+
+#[test]
+fn without_tcx_the_agent_runs_on_the_counters() {
+    let pair = Pair::new().unwrap();
+    let _server = Server::start(&pair.pod, ServerConfig::default()).unwrap();
+    let agent = Agent::start(&pair.pod, config().through([WITHOUT_TCX])).unwrap();
+    let why = runs_on_counters(&agent, &["the kernel has no TCX", "Linux 6.6"]).unwrap();
+    is_unverified(&agent.drain().unwrap().wait(SOON).unwrap().verdict, &why);
+}
+
+#[test]
+fn an_operator_who_insists_on_tcx_gets_it_or_an_error() {
+    let pair = Pair::new().unwrap();
+    let insisting = || config().env("LASTSYN_SENSOR_STRATEGY", "tcx");
+    for (through, why) in [
+        (only(""), "BPF (to load"),
+        (only("+bpf"), "NET_ADMIN (to attach"),
+        (vec![WITHOUT_TCX.to_owned()], "the kernel has no TCX"),
+    ] {
+        let agent = Agent::spawn(&pair.pod, insisting().through(through)).unwrap();
+        let status = agent.wait(SOON).unwrap();
+        let said = agent.process().text(Stream::Error);
+        assert_eq!(status.code(), Some(1), "{said}");
+        for part in ["sensor.strategy is tcx, but", why, "with sensor.strategy: auto the agent would run"] {
+            assert!(said.contains(part), "no `{part}` in {said}");
+        }
+    }
+    let agent = Agent::start(&pair.pod, insisting()).unwrap();
+    assert_eq!(agent.status().unwrap()["sensor"]["strategy"], "tcx");
+}
+
+fn config() -> AgentConfig {
+    AgentConfig::default().env("LASTSYN_DRAIN_QUIET_PERIOD", format!("{}ms", QUIET.as_millis()))
+}
+
+/// Root with no capabilities but these.
+fn only(capabilities: &str) -> Vec<String> {
+    let bounding = ["-all", capabilities].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",");
+    vec!["setpriv".to_owned(), format!("--bounding-set={bounding}"), "--inh-caps=-all".to_owned()]
+}
+
+/// The sensor is whole, counts, and a drain ends `quiet`.
+fn sees_everything(pair: &Pair, agent: &Agent) {
+    let _server = Server::start(&pair.pod, ServerConfig::default()).unwrap();
+    let status = agent.status_of_now().unwrap();
+    assert_eq!(
+        (&status["sensor"]["strategy"], &status["sensor"]["healthy"]),
+        (&"tcx".into(), &true.into()),
+        "{status}"
+    );
+    for target in pair.targets(80) {
+        assert_eq!(Connection::open(&pair.client, target, SOON).unwrap().request().unwrap(), "server");
+    }
+    let status = agent.status_of_now().unwrap();
+    for family in ["IPv4", "IPv6"] {
+        assert_eq!(lastsyn_tests::agent::counts(&status, 80, family).map(|counts| counts.new), Some(1), "{status}");
+    }
+    let verdict = agent.drain().unwrap().wait(SOON).unwrap().verdict;
+    assert_eq!((&verdict["reason"], &verdict["sensor"]["healthy"]), (&"quiet".into(), &true.into()), "{verdict}");
+}
+
+/// The status says `counters`, the log warns, and both say why in these words. Returns why.
+fn runs_on_counters(agent: &Agent, words: &[&str]) -> Result<String> {
+    let status = agent.status()?;
+    let sensor = &status["sensor"];
+    assert_eq!((&sensor["strategy"], &sensor["healthy"]), (&"counters".into(), &false.into()), "{status}");
+    let why = sensor["why"].as_str().unwrap_or_default().to_owned();
+    let warning = agent.process().wait_for_line("drains can end `unverified` at best", SOON)?.text;
+    for word in words {
+        assert!(why.contains(word), "the status does not say `{word}`: {why}");
+        assert!(warning.contains(word), "the log does not say `{word}`: {warning}");
+    }
+    assert!(warning.contains("WARN"), "{warning}");
+    Ok(why)
+}
+
+fn is_unverified(verdict: &Value, why: &str) {
+    assert_eq!(verdict["reason"], "unverified", "{verdict}");
+    let sensor = &verdict["sensor"];
+    assert_eq!((&sensor["strategy"], &sensor["healthy"]), (&"counters".into(), &false.into()), "{verdict}");
+    let mut entries = verdict["notObserved"].as_array().into_iter().flatten();
+    assert!(entries.any(|entry| entry["what"] == "sensor" && entry["why"] == why), "{verdict}");
+}
+
+fn state(agent: &Agent) -> Value {
+    agent.status().map_or(Value::Null, |status| status["state"].clone())
+}
