@@ -116,7 +116,7 @@ impl Core {
     /// When [`Event::Clock`] is due; `None` while an answer to an [`Action`] is awaited and no bound runs.
     pub fn poll_timeout(&self) -> Option<Monotonic> {
         let bound = self.drain.as_ref().map(|drain| drain.started + self.settings.max_wait);
-        let leave = self.stopping.as_ref().map(|stopping| stopping.limit(bound, &self.settings));
+        let leave = self.stopping.as_ref().map(|stopping| stopping.limit(&self.settings));
         let look = self.reading.is_none().then_some(self.look_at);
         [bound, leave, look].into_iter().flatten().min()
     }
@@ -194,6 +194,9 @@ impl Core {
 
     /// Decides, as far as the evidence and the time allow.
     fn advance(&mut self, now: Monotonic) {
+        if let (Some(drain), Some(stopping)) = (&self.drain, &mut self.stopping) {
+            stopping.drain_runs(drain.started + self.settings.max_wait);
+        }
         match &self.drain {
             Some(drain) if now >= drain.started + self.settings.max_wait => self.end(Reason::Bound, now),
             Some(drain) if drain.read => self.advance_drain(now),
@@ -264,10 +267,9 @@ impl Core {
         let Some(stopping) = &mut self.stopping else {
             return;
         };
-        let bound = self.drain.as_ref().map(|drain| drain.started + self.settings.max_wait);
         let seen = self.evidence.as_ref().filter(|evidence| evidence.taken_at >= stopping.asked_at());
         let open = seen.map(|evidence| evidence.sockets.is_ok() && self.watched.any_open());
-        if now >= stopping.limit(bound, &self.settings) || (self.drain.is_none() && open == Some(false)) {
+        if now >= stopping.limit(&self.settings) || (self.drain.is_none() && open == Some(false)) {
             if stopping.leave() {
                 self.journal.record(now, Transition::Stopping);
                 self.actions.push_back(Action::Exit);

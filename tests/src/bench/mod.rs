@@ -1,6 +1,28 @@
-//! Measurements: `cargo xtask bench NAME`.
+//! Measurements: `cargo xtask bench NAME`, on the agent as it is shipped. Each prints a table, and writes what it measured to
+//! the repository's `results`.
 
-/// x
-pub fn main(_: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    Ok(())
+mod distribution;
+mod hook_latency;
+mod report;
+mod stop_latency;
+
+use anyhow::{Result, bail};
+
+/// Takes the measurement that the first argument names. The table goes to standard output.
+///
+/// # Errors
+///
+/// When a scene cannot be made or does not go as planned, or there is no measurement of that name. A missed target is no
+/// error.
+pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
+    let measure = match arguments.next().as_deref() {
+        Some("hook-latency") => hook_latency::measure,
+        Some("stop-latency") => stop_latency::measure,
+        Some(name) => bail!("there is no measurement `{name}`; there are: hook-latency, stop-latency"),
+        None => bail!("which measurement? There are: hook-latency, stop-latency"),
+    };
+    if let Some(argument) = arguments.next() {
+        bail!("unknown argument `{argument}`: a measurement takes none");
+    }
+    measure()
 }

@@ -7,6 +7,7 @@ pub mod rollout;
 
 use anyhow::{Result, bail};
 
+pub(crate) use self::record::results;
 pub use self::{
     moment::{Dice, wait_until},
     record::Record,
