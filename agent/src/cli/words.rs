@@ -34,6 +34,14 @@ pub fn verdict(verdict: &Verdict) -> String {
     parts.join("; ")
 }
 
+/// What is understood of a verdict of another version.
+pub(super) fn foreign_verdict(reason: &str, duration_ms: u64) -> String {
+    format!(
+        "{reason} after {}; the agent is of another version, and --json shows all that it says",
+        seconds(duration_ms)
+    )
+}
+
 /// What holds a drain, in words.
 pub fn holding(conditions: &[Condition]) -> String {
     conditions.iter().map(|condition| self::condition(*condition)).collect::<Vec<_>>().join(", ")
