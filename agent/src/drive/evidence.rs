@@ -1,6 +1,6 @@
 //! One reading of everything the kernel shows, in the order that the core relies on.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
     core::{
@@ -20,12 +20,15 @@ pub struct Reader {
     /// The newest answer, which stands while the kernel gives none.
     addresses: Vec<IpAddr>,
     counters: NamespaceCounters,
+    /// Every port that was to be counted.
+    watched: BTreeSet<Port>,
 }
 
 impl Reader {
     /// A reader over a sensor that is in place.
     pub fn new(sensor: Sensor, interfaces: Interfaces) -> Self {
-        Self { sensor, interfaces, addresses: Vec::new(), counters: NamespaceCounters::default() }
+        let (addresses, counters, watched) = (Vec::new(), NamespaceCounters::default(), BTreeSet::new());
+        Self { sensor, interfaces, addresses, counters, watched }
     }
 
     /// The sensor.
@@ -40,6 +43,7 @@ impl Reader {
 
     /// Counts a port from now on.
     pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
+        self.watched.insert(port);
         self.sensor.watch(port)
     }
 
@@ -51,7 +55,7 @@ impl Reader {
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
         let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth == Depth::Connections);
-        let sockets = sockets::read(depth);
+        let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().map_err(|error| error.to_string());
         let mut sensor = counts.state;
         let (namespace, passive_opens_after) = match (namespace, passive_opens_after) {
