@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
     core::{
-        event::{ByFamily, Depth, Evidence, NamespaceCounters, SensorState},
+        event::{ByFamily, Depth, Evidence, SensorState},
         listener::Port,
         verdict::NotObserved,
     },
@@ -19,7 +19,6 @@ pub struct Reader {
     interfaces: Interfaces,
     /// The newest answer, which stands while the kernel gives none.
     addresses: Vec<IpAddr>,
-    counters: NamespaceCounters,
     /// Every port that was to be counted.
     watched: BTreeSet<Port>,
 }
@@ -27,8 +26,7 @@ pub struct Reader {
 impl Reader {
     /// A reader over a sensor that is in place.
     pub fn new(sensor: Sensor, interfaces: Interfaces) -> Self {
-        let (addresses, counters, watched) = (Vec::new(), NamespaceCounters::default(), BTreeSet::new());
-        Self { sensor, interfaces, addresses, counters, watched }
+        Self { sensor, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
     }
 
     /// The sensor.
@@ -56,16 +54,8 @@ impl Reader {
         let namespace = namespace::counters().map_err(|error| error.to_string());
         let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth == Depth::Connections);
         let sockets = sockets::read(depth, &self.watched);
-        let passive_opens_after = namespace::passive_opens().map_err(|error| error.to_string());
+        let passive_opens_after = namespace::passive_opens().ok();
         let mut sensor = counts.state;
-        let (namespace, passive_opens_after) = match (namespace, passive_opens_after) {
-            (Ok(namespace), Ok(after)) => (namespace, after),
-            (Err(why), _) | (_, Err(why)) => {
-                sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
-                (self.counters, self.counters.passive_opens)
-            }
-        };
-        self.counters = namespace;
         if interfaces.is_none() {
             let why = "the pod's interfaces could not be listed, so that none is sure to be watched".to_owned();
             sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
