@@ -137,8 +137,8 @@ fn listeners(status: &Status) -> Vec<[String; 6]> {
             rows.push([
                 format!("{}{closed}", listener.port),
                 counts.family.to_string(),
-                counts.new.to_string(),
-                counts.opaque.to_string(),
+                counted(counts.new),
+                counted(counts.opaque),
                 counts
                     .last_attempt_ago_ms
                     .map_or_else(|| "never".to_owned(), |ago| format!("{} ago", words::seconds(ago))),
@@ -147,6 +147,11 @@ fn listeners(status: &Status) -> Vec<[String; 6]> {
         }
     }
     rows
+}
+
+/// A count, or that there is none.
+fn counted(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
@@ -203,6 +208,17 @@ mod tests {
              8443  IPv4    12   0       2.004 s ago   yes\n\
              8443  IPv6    0    0       never         yes"
         );
+    }
+
+    #[test]
+    fn what_nothing_counts_is_not_shown_as_none() {
+        let mut status = status();
+        let mut listener = listener_of(80);
+        listener.families.truncate(1);
+        (listener.families[0].new, listener.families[0].opaque) = (None, None);
+        status.listeners = vec![listener];
+        let text = render(&status);
+        assert!(text.contains("80    IPv4    -    -       2.004 s ago   yes"), "{text}");
     }
 
     #[test]

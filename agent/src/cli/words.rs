@@ -34,6 +34,14 @@ pub fn verdict(verdict: &Verdict) -> String {
     parts.join("; ")
 }
 
+/// What is understood of a verdict of another version.
+pub(super) fn foreign_verdict(reason: &str, duration_ms: u64) -> String {
+    format!(
+        "{reason} after {}; the agent is of another version, and --json shows all that it says",
+        seconds(duration_ms)
+    )
+}
+
 /// What holds a drain, in words.
 pub fn holding(conditions: &[Condition]) -> String {
     conditions.iter().map(|condition| self::condition(*condition)).collect::<Vec<_>>().join(", ")
@@ -92,9 +100,12 @@ fn listener(listener: &Listener) -> String {
 }
 
 fn family(counts: &FamilyCounts) -> String {
-    let mut text = format!("{} new over {}", counts.new, counts.family);
-    if counts.opaque > 0 {
-        write_to(&mut text, format_args!(" and {} that could not be parsed", counts.opaque));
+    let mut text = match counts.new {
+        Some(new) => format!("{new} new over {}", counts.family),
+        None => format!("not counted over {}", counts.family),
+    };
+    if let Some(opaque) = counts.opaque.filter(|opaque| *opaque > 0) {
+        write_to(&mut text, format_args!(" and {opaque} that could not be parsed"));
     }
     if let Some(ago) = counts.last_attempt_ago_ms {
         write_to(&mut text, format_args!(", the last {} before", seconds(ago)));
@@ -131,7 +142,13 @@ pub(super) mod tests {
 
     /// A listener that both families reach.
     pub(in crate::cli) fn listener_of(number: u16) -> Listener {
-        let counts = |family, new, ago| FamilyCounts { family, new, opaque: 0, last_attempt_ago_ms: ago, quiet: true };
+        let counts = |family, new, ago| FamilyCounts {
+            family,
+            new: Some(new),
+            opaque: Some(0),
+            last_attempt_ago_ms: ago,
+            quiet: true,
+        };
         Listener {
             port: Port::try_from(number).expect("a port"),
             protocol: Protocol::Tcp,
@@ -177,6 +194,20 @@ pub(super) mod tests {
         assert!(text.starts_with("unverified after 4.312 s"), "{text}");
         assert!(text.contains("not observed: interface eth1 over IPv6 (no program on it)"), "{text}");
         assert!(text.contains("the sensor (tcx) was not known to see everything"), "{text}");
+    }
+
+    #[test]
+    fn what_nothing_counts_is_not_called_none() {
+        let mut listener = listener_of(80);
+        for counts in &mut listener.families {
+            (counts.new, counts.opaque) = (None, None);
+        }
+        let unverified = Verdict { listeners: vec![listener], ..verdict_of(Reason::Unverified) };
+        let text = verdict(&unverified);
+        assert!(
+            text.contains("port 80: not counted over IPv4, the last 2.004 s before, not counted over IPv6"),
+            "{text}"
+        );
     }
 
     #[test]

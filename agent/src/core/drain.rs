@@ -9,19 +9,25 @@ use std::{
 
 use super::{
     clock::Monotonic,
+    counters::Counters,
+    counts::CountsBefore,
     ending::{Holds, Look, Next},
     event::{Action, CallerId, Depth, Event, Evidence, SensorState},
     handshake::Handshakes,
     journal::{Journal, Transition},
     quiet::Since,
+    reading::Asked,
     report::{self, Ended},
     retry::Retry,
     settings::Settings,
     stop::Stopping,
-    verdict::{Condition, Reason, Verdict},
+    verdict::{Condition, Reason, Strategy, Verdict},
     watched::Watched,
     witness::Witness,
 };
+
+/// How long before the bound everything is read once more, so that the verdict can tell what holds then.
+const LAST_LOOK: Duration = Duration::from_millis(50);
 
 /// The decision.
 #[derive(Debug)]
@@ -30,17 +36,17 @@ pub struct Core {
     pub(super) watched: Watched,
     pub(super) evidence: Option<Evidence>,
     pub(super) drain: Option<Drain>,
-    retry: Retry,
-    handshakes: Handshakes,
-    witness: Witness,
-    stopping: Option<Stopping>,
-    /// When the namespace's counters last showed a connection from anywhere, or began to be read.
-    namespace_active: Option<Monotonic>,
-    /// A reading that was asked for and has not come.
-    reading: Option<Depth>,
+    /// The newest drain's bound.
+    pub(super) bound: Option<Monotonic>,
+    pub(super) counters: Counters,
+    pub(super) retry: Retry,
+    pub(super) handshakes: Handshakes,
+    pub(super) witness: Witness,
+    pub(super) stopping: Option<Stopping>,
+    pub(super) reading: Option<Asked>,
     /// When the evidence is next due while nothing happens.
     pub(super) look_at: Monotonic,
-    actions: VecDeque<Action>,
+    pub(super) actions: VecDeque<Action>,
     pub(super) journal: Journal,
     pub(super) verdict: Option<Arc<Verdict>>,
     pub(super) drains_ended: u64,
@@ -50,18 +56,19 @@ pub struct Core {
 #[derive(Debug)]
 pub(super) struct Drain {
     pub(super) started: Monotonic,
+    pub(super) bound: Monotonic,
     pub(super) wall_time: String,
     pub(super) callers: BTreeSet<CallerId>,
     /// Until when each condition is known to have held the end.
     pub(super) held: BTreeMap<Condition, Monotonic>,
-    /// What held at the last look.
-    pub(super) holding: Vec<Condition>,
-    /// The evidence has been read since the start.
-    read: bool,
-    /// S3: the witness has shown the sensor to be blind in this drain.
+    /// What each condition said when it was last known.
+    holds: Option<Holds>,
+    /// What had been counted when it began; `None` until the evidence has been read once.
+    pub(super) counts_before: Option<CountsBefore>,
+    /// S3: the witness has shown the sensor to be blind in this drain, by how many handshakes.
     pub(super) blind: Option<u64>,
-    /// The sensor was not proven at some time in this drain.
-    pub(super) sensor_failed: bool,
+    /// The sensor was not proven at some time in this drain, and why.
+    pub(super) sensor_failed: Option<String>,
 }
 
 impl Core {
@@ -72,11 +79,12 @@ impl Core {
             settings,
             evidence: None,
             drain: None,
+            bound: None,
+            counters: Counters::default(),
             retry: Retry::default(),
             handshakes: Handshakes::default(),
             witness: Witness::default(),
             stopping: None,
-            namespace_active: None,
             reading: None,
             look_at: now,
             actions: VecDeque::new(),
@@ -100,10 +108,10 @@ impl Core {
                 if self.stopping.is_none() {
                     self.stopping = Some(Stopping::new(now));
                     self.journal.record(now, Transition::Terminating);
-                    self.read(Depth::Listeners);
+                    self.read_anew(Depth::Listeners, now);
                 }
             }
-            Event::Evidence(evidence) => self.take_evidence(*evidence),
+            Event::Evidence(evidence) => self.take_evidence(*evidence, now),
         }
         self.advance(now);
     }
@@ -113,10 +121,16 @@ impl Core {
         self.actions.pop_front()
     }
 
-    /// When [`Event::Clock`] is due; `None` while an answer to an [`Action`] is awaited and no bound runs.
+    /// When [`Event::Clock`] is due. Before that, nothing changes unless another event comes. `None` while an answer to
+    /// an [`Action`] is awaited and no bound runs, and after [`Action::Exit`].
     pub fn poll_timeout(&self) -> Option<Monotonic> {
         let bound = self.drain.as_ref().map(|drain| drain.started + self.settings.max_wait);
         let leave = self.stopping.as_ref().map(|stopping| stopping.limit(&self.settings));
+        if self.stopping.as_ref().is_some_and(Stopping::has_left) {
+            return None;
+        }
+        let bound = self.drain.as_ref().map(|drain| drain.bound);
+        let leave = self.stopping.as_ref().map(|stopping| stopping.limit(self.bound, &self.settings));
         let look = self.reading.is_none().then_some(self.look_at);
         [bound, leave, look].into_iter().flatten().min()
     }
@@ -129,67 +143,21 @@ impl Core {
         }
         self.journal.record(now, Transition::DrainStarted(caller));
         self.witness.start_anew();
+        let bound = now + self.settings.max_wait;
+        self.bound = Some(bound);
         self.drain = Some(Drain {
             started: now,
+            bound,
             wall_time,
             callers: BTreeSet::from([caller]),
             held: BTreeMap::new(),
-            holding: Vec::new(),
-            read: false,
+            holds: None,
+            counts_before: None,
             blind: None,
-            sensor_failed: false,
+            sensor_failed: None,
         });
         // The connections too: the witness compares from here on.
-        self.read(Depth::Connections);
-    }
-
-    fn take_evidence(&mut self, evidence: Evidence) {
-        let at = evidence.taken_at;
-        self.reading = None;
-        self.note_sensor(&evidence);
-        let dropped = self.retry.update(&evidence, self.settings.retry_wait);
-        if dropped > 0 {
-            self.journal.record(at, Transition::SynsDropped(dropped));
-        }
-        let moved = self.evidence.as_ref().is_none_or(|before| before.namespace != evidence.namespace);
-        if moved {
-            self.namespace_active = Some(at);
-        }
-        let unwatched = self.watched.update(&evidence, &self.settings.watch, self.drain.is_some(), &mut self.journal);
-        self.handshakes.update(&evidence);
-        if let Some(drain) = &mut self.drain {
-            if !drain.read {
-                drain.read = true;
-                self.watched.start_counting(&evidence);
-            }
-            drain.sensor_failed |= matches!(evidence.sensor, SensorState::Unproven { .. });
-        }
-        if let Some(surplus) = self.witness.surplus(&evidence) {
-            self.journal.record(at, Transition::SensorBlind(surplus));
-            self.witness.start_anew();
-            if let Some(drain) = &mut self.drain {
-                drain.blind = Some(drain.blind.unwrap_or(0).saturating_add(surplus));
-            }
-        }
-        self.evidence = Some(evidence);
-        let news = !unwatched.is_empty();
-        self.actions.extend(unwatched.into_iter().map(Action::Watch));
-        if news && self.drain.is_some() {
-            self.read(Depth::Listeners);
-        }
-    }
-
-    fn note_sensor(&mut self, evidence: &Evidence) {
-        if self.evidence.as_ref().is_some_and(|before| before.sensor == evidence.sensor) {
-            return;
-        }
-        self.journal.record(
-            evidence.taken_at,
-            match &evidence.sensor {
-                SensorState::Proven { strategy, .. } => Transition::SensorProven(*strategy),
-                SensorState::Unproven { why, .. } => Transition::SensorUnproven(why.clone()),
-            },
-        );
+        self.read_anew(Depth::Connections, now);
     }
 
     /// Decides, as far as the evidence and the time allow.
@@ -198,9 +166,9 @@ impl Core {
             stopping.drain_runs(drain.started + self.settings.max_wait);
         }
         match &self.drain {
-            Some(drain) if now >= drain.started + self.settings.max_wait => self.end(Reason::Bound, now),
-            Some(drain) if drain.read => self.advance_drain(now),
-            Some(_) => {}
+            Some(drain) if now >= drain.bound => self.end(Reason::Bound, now),
+            Some(_) if self.reading.is_some() => {}
+            Some(_) => self.advance_drain(now),
             None => self.advance_at_rest(now),
         }
         self.advance_stop(now);
@@ -212,53 +180,44 @@ impl Core {
             self.look_at = evidence.taken_at + self.settings.retry_wait.max(Duration::from_secs(1));
         }
         if now >= self.look_at {
-            self.read(Depth::Listeners);
+            self.read(Depth::Listeners, now);
         }
     }
 
     fn advance_drain(&mut self, now: Monotonic) {
-        let (Some(drain), Some(evidence)) = (&mut self.drain, &self.evidence) else {
+        let Some(evidence) = &self.evidence else {
             return;
         };
-        if self.reading.is_some() {
+        let (since, taken_at) = (self.since(evidence), evidence.taken_at);
+        let Some(drain) = &mut self.drain else {
             return;
-        }
-        let trusted = drain.blind.is_none() && matches!(evidence.sensor, SensorState::Proven { .. });
+        };
         let holds = Holds::of(&Look {
             settings: &self.settings,
             evidence,
             watched: &self.watched,
             retry: self.retry,
             handshakes: &self.handshakes,
-            since: Since {
-                drain_started: drain.started,
-                untrusted_active: (!trusted).then(|| self.namespace_active.unwrap_or(drain.started)),
-            },
+            started: drain.started,
+            since,
         });
-        drain.holding.clear();
-        for (condition, until) in holds.held(evidence.taken_at) {
-            drain.holding.push(condition);
-            let known = drain.held.entry(condition).or_insert(until);
-            *known = until.max(*known);
-        }
-        match holds.next() {
+        drain.note(holds, taken_at);
+        let last_look = drain.bound - LAST_LOOK;
+        let (look_at, depth) = match holds.next() {
             Next::End => {
                 let reason = self.reason();
-                self.end(reason, now);
+                return self.end(reason, now);
             }
-            Next::ReadConnections => self.read(Depth::Connections),
-            Next::Wait(until) => {
-                self.look_at = until;
-                if now >= until {
-                    self.read(Depth::Listeners);
-                }
+            Next::ReadConnections => return self.read(Depth::Connections, now),
+            Next::Wait(time) => (time, Depth::Listeners),
+            Next::Look(latest) => {
+                let paced = taken_at + pace(taken_at.since(drain.started));
+                (latest.map_or(paced, |latest| latest.min(paced)), Depth::Connections)
             }
-            Next::WaitAndLook(until) => {
-                self.look_at = until.max(evidence.taken_at + pace(evidence.taken_at.since(drain.started)));
-                if now >= self.look_at {
-                    self.read(Depth::Connections);
-                }
-            }
+        };
+        self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
+        if now >= self.look_at {
+            self.read(if now >= last_look { Depth::Connections } else { depth }, now);
         }
     }
 
@@ -281,6 +240,12 @@ impl Core {
             if now >= self.look_at {
                 self.read(Depth::Listeners);
             }
+    /// Where quiet counts from at the earliest, by what `evidence` shows.
+    pub(super) fn since(&self, evidence: &Evidence) -> Since {
+        Since {
+            drain_started: self.drain.as_ref().map(|drain| drain.started),
+            untrusted: !self.trusts_sensor(evidence),
+            namespace_active: self.counters.active(),
         }
     }
 
@@ -293,36 +258,63 @@ impl Core {
     }
 
     fn end(&mut self, reason: Reason, now: Monotonic) {
-        let Some(drain) = self.drain.take() else {
+        let Some(drain) = &self.drain else {
             return;
         };
+        let seen = self.evidence.as_ref().filter(|_| drain.counts_before.is_some());
         let verdict = Arc::new(report::verdict(&Ended {
             reason,
             at: now,
-            drain: &drain,
-            evidence: self.evidence.as_ref(),
+            drain,
+            seen: seen.map(|evidence| (evidence, self.since(evidence))),
             watched: &self.watched,
+            strategy: self.evidence.as_ref().map_or(Strategy::Counters, |evidence| evidence.sensor.strategy()),
             quiet_period: self.settings.quiet_period,
         }));
-        self.journal.record(now, Transition::DrainEnded(reason));
-        self.drains_ended += 1;
         self.actions.extend(drain.callers.iter().map(|caller| Action::Answer(*caller, Arc::clone(&verdict))));
+        self.drain = None;
+        self.journal.record(now, Transition::DrainEnded(reason));
+        self.drains_ended = self.drains_ended.saturating_add(1);
         self.verdict = Some(verdict);
-        self.reading = None;
         self.look_at = now;
         self.advance_at_rest(now);
     }
+}
 
-    fn read(&mut self, depth: Depth) {
-        if self.reading.is_none_or(|asked| asked < depth) {
-            self.reading = Some(depth);
-            self.actions.push_back(Action::Read(depth));
+impl Drain {
+    /// Takes over what the conditions say.
+    fn note(&mut self, holds: Holds, now: Monotonic) {
+        for (condition, until) in holds.held(now) {
+            let known = self.held.entry(condition).or_insert(until);
+            *known = until.max(*known);
         }
+        self.holds = Some(holds.or(self.holds, now));
+    }
+
+    /// S3: takes over whether the sensor saw everything, as far as a reading in this drain tells.
+    pub(super) fn note_sensor(&mut self, surplus: Option<u64>, evidence: &Evidence) {
+        if let Some(surplus) = surplus {
+            self.blind = Some(self.blind.unwrap_or(0).saturating_add(surplus));
+        }
+        let failed = match &evidence.sensor {
+            SensorState::Unproven { why, .. } => Some(why.clone()),
+            SensorState::Proven { since, .. } if *since > self.started => {
+                Some("it was found in place only after the hook's call".to_owned())
+            }
+            SensorState::Proven { .. } => None,
+        };
+        self.sensor_failed = self.sensor_failed.take().or(failed);
+        self.counts_before.get_or_insert_with(|| CountsBefore::at(self.started, evidence));
+    }
+
+    /// What is known to hold the end.
+    pub(super) fn holding(&self) -> Vec<Condition> {
+        self.holds.map_or_else(Vec::new, |holds| holds.holding().collect())
     }
 }
 
 /// How long to wait before looking again at what may change at any moment: an eighth of the time it has taken so far,
 /// so that looking costs little and delays the end by little.
-fn pace(so_far: Duration) -> Duration {
+pub(super) fn pace(so_far: Duration) -> Duration {
     (so_far / 8).clamp(Duration::from_millis(10), Duration::from_millis(250))
 }

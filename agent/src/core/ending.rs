@@ -23,10 +23,10 @@ pub(super) enum Next {
     End,
     /// All that are known are met: the connections are to be read.
     ReadConnections,
-    /// Not before this time.
+    /// None can be met before this time.
     Wait(Monotonic),
-    /// Not before this time, and what holds may change at any moment: look again before long.
-    WaitAndLook(Monotonic),
+    /// What holds may change at any moment, and does at this time if nothing new comes: look again before long.
+    Look(Option<Monotonic>),
 }
 
 /// Everything that the conditions look at.
@@ -36,18 +36,19 @@ pub(super) struct Look<'a> {
     pub(super) watched: &'a Watched,
     pub(super) retry: Retry,
     pub(super) handshakes: &'a Handshakes,
+    pub(super) started: Monotonic,
     pub(super) since: Since,
 }
 
 impl Holds {
     /// Asks every condition.
     pub(super) fn of(look: &Look<'_>) -> Self {
-        let Look { settings, evidence, watched, retry, handshakes, since } = look;
+        let Look { settings, evidence, watched, retry, handshakes, started, since } = look;
         Self(Condition::ALL.map(|condition| {
             let hold = match condition {
-                Condition::Floor => floor(*since, settings, evidence),
+                Condition::Floor => Hold::until(*started + settings.min_wait, evidence.taken_at),
                 Condition::Quiet => quiet::hold(watched, evidence, *since, settings),
-                Condition::Retry => retry.hold(evidence.taken_at),
+                Condition::Retry => retry.hold(evidence),
                 Condition::Handshakes => handshakes.hold(watched, evidence, settings.handshake_grace),
                 Condition::Connections => handshake::connections_hold(watched, evidence, settings.exit_at_connections),
             };
@@ -57,37 +58,46 @@ impl Holds {
 
     /// What is to be done.
     pub(super) fn next(&self) -> Next {
-        let mut latest: Option<Monotonic> = None;
-        let mut open = false;
-        let mut unread = false;
+        let (mut not_before, mut by, mut open, mut unread) = (None, None, false, false);
         for (_, hold) in &self.0 {
             match hold {
                 Hold::Met => {}
-                Hold::Until(time) => latest = latest.max(Some(*time)),
+                Hold::Until(time) => not_before = not_before.max(Some(*time)),
+                Hold::AtMost(time) => by = by.max(Some(*time)),
                 Hold::Open => open = true,
                 Hold::Unread => unread = true,
             }
         }
-        match (latest, open, unread) {
-            (Some(time), false, _) => Next::Wait(time),
-            (Some(time), true, _) => Next::WaitAndLook(time),
-            (None, true, _) => Next::WaitAndLook(Monotonic::from_nanos(0)),
-            (None, false, true) => Next::ReadConnections,
-            (None, false, false) => Next::End,
+        match (not_before, open, by, unread) {
+            (Some(time), ..) => Next::Wait(time),
+            (None, true, ..) => Next::Look(None),
+            (None, false, Some(time), _) => Next::Look(Some(time)),
+            (None, false, None, true) => Next::ReadConnections,
+            (None, false, None, false) => Next::End,
         }
     }
 
+    /// What is known at `now`: what this reading does not tell, the one before it told.
+    pub(super) fn or(self, before: Option<Self>, now: Monotonic) -> Self {
+        let Some(Self(mut before)) = before else {
+            return self;
+        };
+        for ((_, before), (_, hold)) in before.iter_mut().zip(self.0) {
+            *before = hold.or(*before, now);
+        }
+        Self(before)
+    }
+
+    /// The conditions that are known to hold the end.
+    pub(super) fn holding(&self) -> impl Iterator<Item = Condition> {
+        self.0.into_iter().filter(|(_, hold)| hold.holds()).map(|(condition, _)| condition)
+    }
+
     /// The conditions that are known to hold the end, each with the time until which it is known to.
-    pub(super) fn held(&self, taken_at: Monotonic) -> impl Iterator<Item = (Condition, Monotonic)> {
-        self.0.into_iter().filter_map(move |(condition, hold)| match hold {
-            Hold::Until(time) => Some((condition, time)),
-            Hold::Open => Some((condition, taken_at)),
-            Hold::Met | Hold::Unread => None,
+    pub(super) fn held(&self, now: Monotonic) -> impl Iterator<Item = (Condition, Monotonic)> {
+        self.0.into_iter().filter(|(_, hold)| hold.holds()).map(move |(condition, hold)| match hold {
+            Hold::Until(time) => (condition, time),
+            _ => (condition, now),
         })
     }
-}
-
-/// E1: never before `minWait`.
-fn floor(since: Since, settings: &Settings, evidence: &Evidence) -> Hold {
-    Hold::until(since.drain_started + settings.min_wait, evidence.taken_at)
 }

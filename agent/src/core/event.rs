@@ -54,13 +54,13 @@ pub enum Action {
 pub struct Evidence {
     /// The time before anything was read: all that happened before it is in.
     pub taken_at: Monotonic,
-    /// The namespace's own TCP counters.
-    pub namespace: NamespaceCounters,
+    /// The namespace's own TCP counters, or why they could not be read.
+    pub namespace: Result<NamespaceCounters, String>,
     /// The sensor's state.
     pub sensor: SensorState,
     /// SYNs and packets that may be SYNs on any interface and port, in all; `None` without a sensor.
     pub attempts_anywhere: Option<u64>,
-    /// What reached each watched port.
+    /// What reached each port that is counted: a watched one that is missing here is not.
     pub attempts: BTreeMap<Port, PortAttempts>,
     /// What could not be parsed as far as its port, per family: it counts for every listener.
     pub unattributed: ByFamily<Tally>,
@@ -68,8 +68,9 @@ pub struct Evidence {
     pub families: ByFamily<bool>,
     /// The socket table, or why it could not be read.
     pub sockets: Result<Sockets, String>,
-    /// `Tcp: PassiveOpens` once more, after everything else: from here a comparison can begin.
-    pub passive_opens_after: u64,
+    /// `Tcp: PassiveOpens` once more, after everything else: from here a comparison can begin. `None` if it could not be
+    /// read.
+    pub passive_opens_after: Option<u64>,
     /// What else could not be observed, with the reason.
     pub not_observed: Vec<NotObserved>,
 }
@@ -138,8 +139,11 @@ pub struct NamespaceCounters {
     /// SYNs that were dropped unanswered: `TcpExt: ListenDrops` (of which `ListenOverflows` are a part) and
     /// `TCPReqQFullDrop`.
     pub dropped: u64,
-    /// `TcpExt: SyncookiesSent`.
+    /// `TcpExt: SyncookiesSent`: SYNs that were answered without leaving a trace in the socket table.
     pub cookies_sent: u64,
+    /// `TcpExt: SyncookiesRecv`: the handshakes that were completed by such a cookie. Each is in `passive_opens` too, and
+    /// is counted here first; that is why this is to be read after it.
+    pub cookies_received: u64,
     /// `Tcp: OutRsts`: among them the answers to SYNs for closed ports.
     pub resets_sent: u64,
 }
@@ -174,6 +178,17 @@ pub enum Depth {
     Listeners,
     /// The connections too.
     Connections,
+}
+
+// === impl Evidence ===
+
+impl Evidence {
+    /// The families that quiet is asked about: those that the pod has an address in. With none there may be something
+    /// wrong with how the addresses were read, so it is both.
+    pub fn asked_families(&self) -> impl Iterator<Item = Family> {
+        let none = !(self.families.v4 || self.families.v6);
+        Family::ALL.into_iter().filter(move |family| none || *self.families.get(*family))
+    }
 }
 
 // === impl ByFamily ===

@@ -5,18 +5,29 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     clock::Monotonic,
+    counters::Growth,
     event::{Evidence, HandshakeId},
     hold::Hold,
     watched::Watched,
 };
 
-/// The handshakes under way, with the time at which each was first seen.
+/// The handshakes under way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshakes {
+    /// When each was first seen: its own age is not to be had.
     first_seen: BTreeMap<HandshakeId, Monotonic>,
+    /// When the last SYN can have come that was answered with a cookie: its handshake leaves no trace until it is done.
+    last_cookie: Option<Monotonic>,
 }
 
 impl Handshakes {
+    /// Takes over the cookies that were sent since the reading before.
+    pub(super) fn note_cookies(&mut self, growth: Growth) {
+        if growth.cookies_sent > 0 {
+            self.last_cookie = self.last_cookie.max(growth.latest);
+        }
+    }
+
     /// Takes over what the socket table shows, where it was read that deep.
     pub(super) fn update(&mut self, evidence: &Evidence) {
         let Some(connections) = evidence.sockets.as_ref().ok().and_then(|sockets| sockets.connections.as_ref()) else {
@@ -30,7 +41,11 @@ impl Handshakes {
 
     /// Whether a connection waits to be accepted, or a handshake is young enough to be completed yet.
     pub(super) fn hold(&self, watched: &Watched, evidence: &Evidence, grace: Duration) -> Hold {
-        let Ok(sockets) = &evidence.sockets else {
+        let now = evidence.taken_at;
+        if let Some(last) = self.last_cookie.filter(|last| *last + grace > now) {
+            return Hold::Until(last + grace);
+        }
+        let (Ok(sockets), Ok(_)) = (&evidence.sockets, &evidence.namespace) else {
             return Hold::Open; // not known to be safe; the bound ends it
         };
         if sockets.listeners.iter().any(|(port, queue)| *queue > 0 && watched.contains(*port)) {
@@ -45,7 +60,8 @@ impl Handshakes {
             .filter(|(_, port)| watched.contains(**port))
             .filter_map(|(id, _)| self.first_seen.get(id))
             .max();
-        youngest.map_or(Hold::Met, |first_seen| Hold::until(*first_seen + grace, evidence.taken_at))
+        // It may be completed long before.
+        youngest.map_or(Hold::Met, |first_seen| Hold::at_most(*first_seen + grace, now))
     }
 }
 
@@ -60,7 +76,7 @@ pub(super) fn connections_hold(watched: &Watched, evidence: &Evidence, at_most: 
     let Some(connections) = &sockets.connections else {
         return Hold::Unread;
     };
-    let established: u64 =
-        connections.established.iter().filter(|(port, _)| watched.contains(**port)).map(|(_, count)| *count).sum();
+    let watched = connections.established.iter().filter(|(port, _)| watched.contains(**port));
+    let established = watched.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     if established > at_most { Hold::Open } else { Hold::Met }
 }

@@ -47,6 +47,8 @@ pub enum Transition {
     SynsDropped(u64),
     /// The socket table could not be read, and why.
     SocketsUnreadable(String),
+    /// The namespace's counters could not be read, and why.
+    CountersUnreadable(String),
     /// A hook was called and started a drain.
     DrainStarted(CallerId),
     /// A further caller joined.
@@ -67,7 +69,7 @@ impl Journal {
     pub(crate) fn record(&mut self, at: Monotonic, what: Transition) {
         if self.entries.len() == CAPACITY {
             self.entries.pop_front();
-            self.dropped += 1;
+            self.dropped = self.dropped.saturating_add(1);
         }
         self.entries.push_back(Entry { at, what });
     }
@@ -84,7 +86,7 @@ impl Journal {
 
     /// How many were ever recorded: entries from a count on are `recorded - entries().count()..`.
     pub fn recorded(&self) -> u64 {
-        self.dropped + self.entries.len() as u64
+        self.dropped.saturating_add(self.entries.len() as u64)
     }
 }
 
@@ -104,6 +106,7 @@ impl fmt::Display for Transition {
             }
             Self::SynsDropped(count) => write!(f, "{count} SYNs were dropped unanswered; their clients will try again"),
             Self::SocketsUnreadable(why) => write!(f, "the socket table could not be read: {why}"),
+            Self::CountersUnreadable(why) => write!(f, "the namespace's counters could not be read: {why}"),
             Self::DrainStarted(caller) => write!(f, "caller {} called the hook: the drain starts", caller.0),
             Self::CallerJoined(caller) => write!(f, "caller {} joined the drain", caller.0),
             Self::CallerLeft(caller) => write!(f, "caller {} went away; the drain goes on", caller.0),

@@ -8,12 +8,14 @@
 //! | E2 quiet | [`quiet`] |
 //! | E2a retry | [`retry`] |
 //! | E3 handshakes, E4 connections | [`handshake`] |
-//! | S1 bound | [`drain`] |
-//! | S3 witness | [`witness`], [`report`] |
+//! | S1 bound, S2 a drain begins with nothing | [`drain`] |
+//! | S3 a sensor that is not known to see everything | [`witness`], [`quiet`], [`report`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
 pub mod clock;
+mod counters;
+mod counts;
 pub mod drain;
 mod ending;
 pub mod event;
@@ -22,10 +24,13 @@ mod hold;
 pub mod journal;
 pub mod listener;
 mod quiet;
+mod reading;
 mod report;
 mod retry;
 pub mod settings;
 mod stop;
+#[cfg(test)]
+mod tests;
 pub mod verdict;
 pub mod view;
 mod watched;

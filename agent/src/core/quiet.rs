@@ -10,8 +10,35 @@ use super::{
     watched::Watched,
 };
 
-/// From when on no attempt came, as far as is known, on one listener and family. `None`: nothing counts it yet.
+/// Where quiet counts from at the earliest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    /// The hook's call, where there was one.
+    pub(super) drain_started: Option<Monotonic>,
+    /// The sensor is not to be trusted: any sign of life in the namespace's counters is taken as an attempt on every
+    /// listener.
+    pub(super) untrusted: bool,
+    /// When the namespace's counters last showed one.
+    pub(super) namespace_active: Option<Monotonic>,
+}
+
+impl Since {
+    fn start(self) -> Option<Monotonic> {
+        let active = self.namespace_active.filter(|_| self.untrusted);
+        self.drain_started.max(active)
+    }
+
+    /// The sensor is not to be trusted, and the counters that could speak in its place cannot be read.
+    fn unknown(self, evidence: &Evidence) -> bool {
+        self.untrusted && evidence.namespace.is_err()
+    }
+}
+
+/// From when on no attempt came, as far as is known, on one listener and family. `None`: that is not known.
 pub(super) fn quiet_from(port: Port, family: Family, evidence: &Evidence, since: Since) -> Option<Monotonic> {
+    if since.unknown(evidence) {
+        return None;
+    }
     let attempts = evidence.attempts.get(&port);
     let known_from = match &evidence.sensor {
         // What the sensor did not count it cannot know to be quiet.
@@ -20,35 +47,22 @@ pub(super) fn quiet_from(port: Port, family: Family, evidence: &Evidence, since:
     };
     let last = attempts.and_then(|attempts| attempts.families.get(family).last());
     let unattributed = evidence.unattributed.get(family).last;
-    [known_from, last, unattributed, Some(since.start())].into_iter().flatten().max()
-}
-
-/// Where quiet counts from at the earliest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Since {
-    /// The hook's call.
-    pub(super) drain_started: Monotonic,
-    /// Where the sensor is not to be trusted: when the namespace's counters last showed a sign of life. Any is taken as
-    /// an attempt on every listener.
-    pub(super) untrusted_active: Option<Monotonic>,
-}
-
-impl Since {
-    fn start(self) -> Monotonic {
-        self.drain_started.max(self.untrusted_active.unwrap_or(self.drain_started))
-    }
+    [known_from, last, unattributed, since.start()].into_iter().flatten().max()
 }
 
 /// Whether, and until when, an attempt on any listener and family holds the drain.
 pub(super) fn hold(watched: &Watched, evidence: &Evidence, since: Since, settings: &Settings) -> Hold {
+    if since.unknown(evidence) {
+        return Hold::Open;
+    }
     let mut latest = since.start();
     for (port, _) in watched.ports() {
-        for family in Family::ALL.into_iter().filter(|family| *evidence.families.get(*family)) {
+        for family in evidence.asked_families() {
             match quiet_from(port, family, evidence, since) {
-                Some(from) => latest = latest.max(from),
+                Some(from) => latest = latest.max(Some(from)),
                 None => return Hold::Open,
             }
         }
     }
-    Hold::until(latest + settings.quiet_period, evidence.taken_at)
+    latest.map_or(Hold::Open, |latest| Hold::until(latest + settings.quiet_period, evidence.taken_at))
 }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::{
     clock::{Monotonic, millis},
+    counts::CountsBefore,
     drain::Drain,
-    event::{Evidence, PortAttempts, SensorState},
+    event::{Evidence, SensorState},
     listener::{Family, Port},
+    quiet::{self, Since},
     verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Protocol, Reason, Sensor, Strategy, Verdict},
     watched::{Watched, WatchedPort},
 };
@@ -16,17 +18,19 @@ pub(super) struct Ended<'a> {
     pub(super) reason: Reason,
     pub(super) at: Monotonic,
     pub(super) drain: &'a Drain,
-    pub(super) evidence: Option<&'a Evidence>,
+    /// What was read last, and where quiet counts from by that; `None`: nothing since the hook's call.
+    pub(super) seen: Option<(&'a Evidence, Since)>,
     pub(super) watched: &'a Watched,
+    pub(super) strategy: Strategy,
     pub(super) quiet_period: Duration,
 }
 
 /// Builds the verdict.
 pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
-    let Ended { reason, at, drain, evidence, watched, quiet_period } = ended;
-    let mut not_observed = evidence.map_or_else(
+    let Ended { reason, at, drain, seen, watched, strategy, quiet_period } = ended;
+    let mut not_observed = seen.map_or_else(
         || vec![not_observed("sensor", "nothing could be read since the hook's call".to_owned())],
-        |evidence| unseen(drain, evidence, watched),
+        |(evidence, _)| unseen(drain, evidence, watched),
     );
     not_observed.push(routing());
     Verdict {
@@ -34,18 +38,16 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
         started_at: drain.wall_time.clone(),
         duration_ms: millis(at.since(drain.started)),
         held_by: held_by(drain, *at),
-        holding: if *reason == Reason::Bound { drain.holding.clone() } else { Vec::new() },
-        listeners: evidence.map_or_else(Vec::new, |evidence| {
-            let from = From { drain: Some(drain.started), quiet_period: *quiet_period, now: *at };
+        holding: if *reason == Reason::Bound { drain.holding() } else { Vec::new() },
+        listeners: seen.map_or_else(Vec::new, |(evidence, since)| {
+            let from = From { before: drain.counts_before.as_ref(), since, quiet_period: *quiet_period };
             listeners(watched, evidence, from)
         }),
         assumes: Vec::new(),
         not_observed,
         sensor: Sensor {
-            strategy: evidence.map_or(Strategy::Counters, |evidence| evidence.sensor.strategy()),
-            healthy: evidence.is_some_and(|evidence| matches!(evidence.sensor, SensorState::Proven { .. }))
-                && drain.blind.is_none()
-                && !drain.sensor_failed,
+            strategy: *strategy,
+            healthy: seen.is_some() && drain.blind.is_none() && drain.sensor_failed.is_none(),
         },
     }
 }
@@ -53,8 +55,13 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
 /// S3 and its like: everything for which `quiet` would claim more than was observed.
 pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> Vec<NotObserved> {
     let mut unseen = evidence.not_observed.clone();
-    if let SensorState::Unproven { why, .. } = &evidence.sensor {
-        unseen.push(not_observed("sensor", why.clone()));
+    match (&evidence.sensor, &drain.sensor_failed) {
+        (SensorState::Unproven { why, .. }, _) => unseen.push(not_observed("sensor", why.clone())),
+        (_, Some(why)) => {
+            let why = format!("it was not known to see every SYN for a part of this drain: {why}");
+            unseen.push(not_observed("sensor", why));
+        }
+        (SensorState::Proven { .. }, None) => {}
     }
     if let Some(surplus) = drain.blind {
         let why = format!("{surplus} more handshakes were completed in this namespace than SYNs were seen");
@@ -62,6 +69,9 @@ pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> V
     }
     if let Err(why) = &evidence.sockets {
         unseen.push(not_observed("sockets", why.clone()));
+    }
+    if let Err(why) = &evidence.namespace {
+        unseen.push(not_observed("counters", why.clone()));
     }
     if watched.ports().next().is_none() {
         let why = "nothing listens on a port that can be reached from outside the pod".to_owned();
@@ -95,50 +105,37 @@ fn held_by(drain: &Drain, end: Monotonic) -> HeldBy {
     }
 }
 
-/// From where counts and ages are told.
+/// From where counts are told.
 #[derive(Clone, Copy)]
-pub(super) struct From {
-    /// The hook's call, where there was one: counts are told from there.
-    pub(super) drain: Option<Monotonic>,
+pub(super) struct From<'a> {
+    /// What had been counted before; `None`: counts are told since the port is counted.
+    pub(super) before: Option<&'a CountsBefore>,
+    pub(super) since: Since,
     pub(super) quiet_period: Duration,
-    pub(super) now: Monotonic,
 }
 
 /// Every watched listener, per family that the pod has an address in.
-pub(super) fn listeners(watched: &Watched, evidence: &Evidence, from: From) -> Vec<Listener> {
-    watched.ports().map(|(port, entry)| listener(port, entry, evidence, from)).collect()
-}
-
-fn listener(port: Port, entry: &WatchedPort, evidence: &Evidence, from: From) -> Listener {
-    let attempts = evidence.attempts.get(&port);
-    Listener {
+pub(super) fn listeners(watched: &Watched, evidence: &Evidence, from: From<'_>) -> Vec<Listener> {
+    let of = |(port, entry): (Port, &WatchedPort)| Listener {
         port,
         protocol: Protocol::Tcp,
-        closed_at_ms: from.drain.and_then(|start| entry.closed_at.map(|at| millis(at.since(start)))),
-        families: Family::ALL
-            .into_iter()
-            .filter(|family| *evidence.families.get(*family))
-            .map(|family| family_counts(family, attempts, entry, evidence, from))
-            .collect(),
-    }
+        closed_at_ms: from.since.drain_started.and_then(|start| entry.closed_at.map(|at| millis(at.since(start)))),
+        families: evidence.asked_families().map(|family| family_counts(port, family, evidence, from)).collect(),
+    };
+    watched.ports().map(of).collect()
 }
 
-fn family_counts(
-    family: Family,
-    attempts: Option<&PortAttempts>,
-    entry: &WatchedPort,
-    evidence: &Evidence,
-    from: From,
-) -> FamilyCounts {
-    let counts = attempts.map(|attempts| *attempts.families.get(family)).unwrap_or_default();
-    let (new_before, opaque_before) = if from.drain.is_some() { *entry.at_start.get(family) } else { (0, 0) };
-    let last = counts.last().max(evidence.unattributed.get(family).last);
-    let quiet_since = last.max(from.drain).max(attempts.map(|attempts| attempts.watched_since));
+fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>) -> FamilyCounts {
+    let zero = CountsBefore::default();
+    let counts = from.before.unwrap_or(&zero).since(port, family, evidence);
+    let last = evidence.attempts.get(&port).and_then(|attempts| attempts.families.get(family).last());
+    let last = last.max(evidence.unattributed.get(family).last);
+    let quiet_from = quiet::quiet_from(port, family, evidence, from.since);
     FamilyCounts {
         family,
-        new: counts.new.count.saturating_sub(new_before),
-        opaque: counts.opaque.count.saturating_sub(opaque_before),
-        last_attempt_ago_ms: last.map(|last| last.age_at(from.now).as_millis()),
-        quiet: attempts.is_some() && quiet_since.is_some_and(|since| since.age_at(from.now).reaches(from.quiet_period)),
+        new: counts.map(|counts| counts.new),
+        opaque: counts.map(|counts| counts.opaque),
+        last_attempt_ago_ms: last.map(|last| last.age_at(evidence.taken_at).as_millis()),
+        quiet: quiet_from.is_some_and(|from_then| from_then.age_at(evidence.taken_at).reaches(from.quiet_period)),
     }
 }

@@ -99,7 +99,7 @@ pub struct Listener {
     pub port: Port,
     /// Always `TCP` in this version.
     pub protocol: Protocol,
-    /// When its last socket was seen closed, counted from the hook's call; `null` while one is open.
+    /// When it was first seen without a socket, counted from the hook's call (0: by then); `null` while it has one.
     pub closed_at_ms: Option<u64>,
     /// What reached it, per family that the pod has an address in.
     pub families: Vec<FamilyCounts>,
@@ -113,20 +113,21 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Attempts that reached one listener over one family: since the hook's call in a verdict, since the port is watched
-/// in the status.
+/// Attempts that reached one listener over one family: since the hook's call in a verdict and while a drain runs, since
+/// the port is watched otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FamilyCounts {
     /// The family.
     pub family: Family,
-    /// SYNs to the port.
-    pub new: u64,
-    /// Packets that may have been such a SYN and could not be parsed that far.
-    pub opaque: u64,
-    /// How long ago the last counting attempt came; `null` if none ever did.
+    /// SYNs to the port; `null` where nothing counts them one by one (the strategy `counters`).
+    pub new: Option<u64>,
+    /// Packets that may have been such a SYN and could not be parsed that far; `null` as for `new`. One that could not be
+    /// parsed as far as its port is here for every listener.
+    pub opaque: Option<u64>,
+    /// How long before the last reading the last counting attempt came; `null` if none is known.
     pub last_attempt_ago_ms: Option<u64>,
-    /// Whether that is at least the quiet period.
+    /// Whether, at the last reading, none had come for the quiet period as far as is known.
     pub quiet: bool,
 }
 

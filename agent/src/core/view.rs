@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     clock::{Monotonic, millis},
+    counts::CountsBefore,
     drain::Core,
     event::Evidence,
     journal::Journal,
@@ -34,21 +35,27 @@ impl Core {
             elapsed_ms: millis(now.since(drain.started)),
             max_wait_ms: millis(self.settings.max_wait),
             callers: drain.callers.len(),
-            holding: drain.holding.clone(),
+            holding: drain.holding(),
         })
     }
 
-    /// Every watched listener: counts since the hook's call while a drain runs, else since it is watched.
-    pub fn listeners(&self, now: Monotonic) -> Vec<Listener> {
-        let drain = self.drain.as_ref().map(|drain| drain.started);
-        let from = report::From { drain, quiet_period: self.settings.quiet_period, now };
-        self.evidence.as_ref().map_or_else(Vec::new, |evidence| report::listeners(&self.watched, evidence, from))
+    /// Every watched listener, as of the newest evidence: counts since the hook's call while a drain runs, else since it
+    /// is watched.
+    pub fn listeners(&self) -> Vec<Listener> {
+        self.listeners_from(self.drain.as_ref().and_then(|drain| drain.counts_before.as_ref()))
     }
 
-    /// Every watched listener, counted since it is watched.
-    pub fn totals(&self, now: Monotonic) -> Vec<Listener> {
-        let from = report::From { drain: None, quiet_period: self.settings.quiet_period, now };
-        self.evidence.as_ref().map_or_else(Vec::new, |evidence| report::listeners(&self.watched, evidence, from))
+    /// Every watched listener, as of the newest evidence, counted since it is watched.
+    pub fn totals(&self) -> Vec<Listener> {
+        self.listeners_from(None)
+    }
+
+    fn listeners_from(&self, before: Option<&CountsBefore>) -> Vec<Listener> {
+        let Some(evidence) = &self.evidence else {
+            return Vec::new();
+        };
+        let from = report::From { before, since: self.since(evidence), quiet_period: self.settings.quiet_period };
+        report::listeners(&self.watched, evidence, from)
     }
 
     /// The newest evidence.

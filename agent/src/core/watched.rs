@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     clock::Monotonic,
-    event::{ByFamily, Evidence},
+    event::Evidence,
     journal::{Journal, Transition},
-    listener::{Family, Port},
+    listener::Port,
     settings::Watch,
 };
 
@@ -21,12 +21,12 @@ pub(super) struct Watched {
 pub(super) struct WatchedPort {
     /// Whether a socket listens on it.
     pub(super) open: bool,
-    /// When its last socket was seen closed, if it is not open.
+    /// One has been seen on it.
+    found: bool,
+    /// When it was first seen without one since it had one; `None` while it has one.
     pub(super) closed_at: Option<Monotonic>,
     /// The sensor has been asked to count it.
     asked: bool,
-    /// Its counts when the drain began: new, opaque.
-    pub(super) at_start: ByFamily<(u64, u64)>,
 }
 
 impl Watched {
@@ -49,21 +49,18 @@ impl Watched {
     ) -> BTreeSet<Port> {
         if let Ok(sockets) = &evidence.sockets {
             for port in sockets.listeners.keys().filter(|port| watch.wants(**port)) {
-                let entry = self.ports.entry(*port).or_insert_with(|| {
+                let entry = self.ports.entry(*port).or_default();
+                if !std::mem::replace(&mut entry.found, true) {
                     journal.record(evidence.taken_at, Transition::ListenerFound(*port));
-                    WatchedPort { open: true, ..WatchedPort::default() }
-                });
-                if !entry.open {
-                    entry.open = true;
-                    if entry.closed_at.take().is_some() {
-                        journal.record(evidence.taken_at, Transition::ListenerReopened(*port));
-                    }
+                } else if !entry.open {
+                    journal.record(evidence.taken_at, Transition::ListenerReopened(*port));
                 }
+                entry.open = true;
+                entry.closed_at = None;
             }
             for (port, entry) in self.ports.iter_mut().filter(|(port, _)| !sockets.listeners.contains_key(port)) {
-                if entry.open {
-                    entry.open = false;
-                    entry.closed_at = Some(evidence.taken_at);
+                entry.closed_at = entry.closed_at.or(Some(evidence.taken_at));
+                if std::mem::replace(&mut entry.open, false) {
                     journal.record(evidence.taken_at, Transition::ListenerClosed(*port));
                 }
             }
@@ -76,19 +73,6 @@ impl Watched {
             (!asked).then_some(*port)
         });
         unasked.collect()
-    }
-
-    /// A drain begins: counts are told from here on.
-    pub(super) fn start_counting(&mut self, evidence: &Evidence) {
-        for (port, entry) in &mut self.ports {
-            entry.closed_at = None;
-            if let Some(attempts) = evidence.attempts.get(port) {
-                for family in Family::ALL {
-                    let attempts = attempts.families.get(family);
-                    *entry.at_start.get_mut(family) = (attempts.new.count, attempts.opaque.count);
-                }
-            }
-        }
     }
 
     /// All of them.

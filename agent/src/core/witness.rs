@@ -1,5 +1,9 @@
 //! S3: the witness. The namespace's own counter of completed handshakes (`PassiveOpens`) cannot grow by more than the
 //! SYNs that the sensor saw on every interface, plus the handshakes that were open when it began to look.
+//!
+//! A handshake that was completed by a SYN cookie is left out, on the side of the counter: its SYN can have come up to
+//! two minutes before (`MAX_SYNCOOKIE_AGE`) and has left no trace in the socket table. So a SYN flood raises no false
+//! alarm; what it costs is that its SYNs, which complete nothing, may hide as many others that the sensor missed.
 
 use super::event::{Evidence, SensorState};
 
@@ -12,6 +16,7 @@ pub(super) struct Witness {
 #[derive(Clone, Copy, Debug)]
 struct Baseline {
     passive_opens: u64,
+    cookies_received: u64,
     attempts: u64,
     handshakes_open: u64,
 }
@@ -23,18 +28,13 @@ impl Witness {
             self.baseline = None; // the sensor has missed something anyway; compare anew once it is in place
             return None;
         };
+        let counters = evidence.namespace.as_ref().ok()?;
         let Some(baseline) = self.baseline else {
-            // A handshake whose SYN is in `attempts` and whose end is not in this `passive_opens` was open in between,
-            // when the socket table was read. That order of reading is what makes the sum hold.
-            let connections = evidence.sockets.as_ref().ok().and_then(|sockets| sockets.connections.as_ref());
-            self.baseline = connections.map(|connections| Baseline {
-                passive_opens: evidence.passive_opens_after,
-                attempts,
-                handshakes_open: connections.handshakes.len() as u64,
-            });
+            self.baseline = baseline(evidence, counters.cookies_received, attempts);
             return None;
         };
-        let completed = evidence.namespace.passive_opens.saturating_sub(baseline.passive_opens);
+        let by_cookie = counters.cookies_received.saturating_sub(baseline.cookies_received);
+        let completed = counters.passive_opens.saturating_sub(baseline.passive_opens).saturating_sub(by_cookie);
         let explained = attempts.saturating_sub(baseline.attempts).saturating_add(baseline.handshakes_open);
         completed.checked_sub(explained).filter(|surplus| *surplus > 0)
     }
@@ -43,4 +43,17 @@ impl Witness {
     pub(super) fn start_anew(&mut self) {
         self.baseline = None;
     }
+}
+
+/// A handshake whose SYN is in `attempts` and whose end is not in `passive_opens_after` was open in between, when the
+/// socket table was read; and a cookie that is not in `cookies_received` completes after them all. That order of reading
+/// is what makes the sum hold.
+fn baseline(evidence: &Evidence, cookies_received: u64, attempts: u64) -> Option<Baseline> {
+    let connections = evidence.sockets.as_ref().ok()?.connections.as_ref()?;
+    Some(Baseline {
+        passive_opens: evidence.passive_opens_after?,
+        cookies_received,
+        attempts,
+        handshakes_open: connections.handshakes.len() as u64,
+    })
 }

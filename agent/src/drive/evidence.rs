@@ -1,10 +1,10 @@
 //! One reading of everything the kernel shows, in the order that the core relies on.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use crate::{
     core::{
-        event::{ByFamily, Depth, Evidence, NamespaceCounters, SensorState},
+        event::{ByFamily, Depth, Evidence, SensorState},
         listener::Port,
         verdict::NotObserved,
     },
@@ -19,13 +19,14 @@ pub struct Reader {
     interfaces: Interfaces,
     /// The newest answer, which stands while the kernel gives none.
     addresses: Vec<IpAddr>,
-    counters: NamespaceCounters,
+    /// Every port that was to be counted.
+    watched: BTreeSet<Port>,
 }
 
 impl Reader {
     /// A reader over a sensor that is in place.
     pub fn new(sensor: Sensor, interfaces: Interfaces) -> Self {
-        Self { sensor, interfaces, addresses: Vec::new(), counters: NamespaceCounters::default() }
+        Self { sensor, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
     }
 
     /// The sensor.
@@ -40,6 +41,7 @@ impl Reader {
 
     /// Counts a port from now on.
     pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
+        self.watched.insert(port);
         self.sensor.watch(port)
     }
 
@@ -51,17 +53,9 @@ impl Reader {
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
         let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth == Depth::Connections);
-        let sockets = sockets::read(depth);
-        let passive_opens_after = namespace::passive_opens().map_err(|error| error.to_string());
+        let sockets = sockets::read(depth, &self.watched);
+        let passive_opens_after = namespace::passive_opens().ok();
         let mut sensor = counts.state;
-        let (namespace, passive_opens_after) = match (namespace, passive_opens_after) {
-            (Ok(namespace), Ok(after)) => (namespace, after),
-            (Err(why), _) | (_, Err(why)) => {
-                sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
-                (self.counters, self.counters.passive_opens)
-            }
-        };
-        self.counters = namespace;
         if interfaces.is_none() {
             let why = "the pod's interfaces could not be listed, so that none is sure to be watched".to_owned();
             sensor = SensorState::Unproven { strategy: sensor.strategy(), why };

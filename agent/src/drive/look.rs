@@ -25,7 +25,7 @@ pub struct Look {
 /// Looks.
 pub(super) fn look(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Look {
     let evidence = core.evidence().cloned();
-    Look { status: status(core, reader, started, now), totals: core.totals(now), evidence }
+    Look { status: status(core, reader, started, now), totals: core.totals(), evidence }
 }
 
 fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Status {
@@ -39,7 +39,7 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             (None, None) => State::Serving,
         },
         sensor: sensor(core.evidence(), reader),
-        listeners: core.listeners(now),
+        listeners: core.listeners(),
         drain: drain.map(|drain| DrainStatus {
             started_at: drain.started_at,
             elapsed_ms: drain.elapsed_ms,

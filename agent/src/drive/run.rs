@@ -63,7 +63,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
     let interfaces = Interfaces::open()?;
     let sensor = Sensor::select(choice(config.sensor.strategy), &interfaces.list().await?, config.sensor.reattach)?;
-    if let Sensor::Counters { why, .. } = &sensor {
+    if let Sensor::Counters { why } = &sensor {
         tracing::warn!(%why, "drains can end `unverified` at best");
     }
     let (handle, requests) = channel();

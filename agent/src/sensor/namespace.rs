@@ -37,12 +37,14 @@ pub fn counters() -> Result<NamespaceCounters, NamespaceError> {
     let snmp = read(SNMP)?;
     let netstat = read(NETSTAT)?;
     let tcp = |name, counter| value(&snmp, "Tcp:", name).ok_or(NamespaceError::Missing { path: SNMP, counter });
+    // The second file is read after the first: see `NamespaceCounters::cookies_received`.
     // Counters of `TcpExt` came and went with kernels: one that is absent has counted nothing.
     let extended = |name| value(&netstat, "TcpExt:", name).unwrap_or(0);
     Ok(NamespaceCounters {
         passive_opens: tcp("PassiveOpens", "Tcp: PassiveOpens")?,
         dropped: extended("ListenDrops") + extended("TCPReqQFullDrop"),
         cookies_sent: extended("SyncookiesSent"),
+        cookies_received: extended("SyncookiesRecv"),
         resets_sent: tcp("OutRsts", "Tcp: OutRsts")?,
     })
 }

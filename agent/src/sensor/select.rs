@@ -7,13 +7,10 @@ use super::{
     object::{LoadError, Loaded},
     tcx::{Counts, Tcx, TcxError},
 };
-use crate::{
-    core::{
-        event::{ByFamily, PortAttempts, SensorState},
-        listener::Port,
-        verdict::Strategy,
-    },
-    drive::clock,
+use crate::core::{
+    event::{ByFamily, SensorState},
+    listener::Port,
+    verdict::Strategy,
 };
 
 /// What the operator wants.
@@ -33,8 +30,6 @@ pub enum Sensor {
     Counters {
         /// Why nothing better.
         why: String,
-        /// The ports that a drain waits for.
-        ports: BTreeMap<Port, PortAttempts>,
     },
 }
 
@@ -70,7 +65,7 @@ impl Sensor {
     }
 
     fn counters(why: &str) -> Self {
-        Self::Counters { why: format!("SYNs are not counted one by one: {why}"), ports: BTreeMap::new() }
+        Self::Counters { why: format!("SYNs are not counted one by one: {why}") }
     }
 
     fn tcx(interfaces: &[Interface], reattach: bool) -> Result<Self, SelectError> {
@@ -102,11 +97,8 @@ impl Sensor {
     pub(crate) fn watch(&mut self, port: Port) -> Result<(), String> {
         match self {
             Self::Tcx(tcx) => tcx.watch(port),
-            Self::Counters { ports, .. } => {
-                let watched_since = clock::now();
-                ports.entry(port).or_insert(PortAttempts { watched_since, families: ByFamily::default() });
-                Ok(())
-            }
+            // They know no ports.
+            Self::Counters { .. } => Ok(()),
         }
     }
 
@@ -114,10 +106,10 @@ impl Sensor {
     pub(crate) fn read(&mut self, interfaces: &[Interface], test: bool) -> Counts {
         match self {
             Self::Tcx(tcx) => tcx.read(interfaces, test),
-            Self::Counters { why, ports } => Counts {
+            Self::Counters { why } => Counts {
                 state: SensorState::Unproven { strategy: Strategy::Counters, why: why.clone() },
                 attempts_anywhere: None,
-                attempts: ports.clone(),
+                attempts: BTreeMap::new(),
                 unattributed: ByFamily::default(),
                 not_observed: Vec::new(),
             },

@@ -3,7 +3,7 @@
 
 mod diag;
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use diag::{Dump, DumpError, States};
 
@@ -12,16 +12,17 @@ use crate::core::{
     listener::Port,
 };
 
-/// Reads the table of the process's namespace.
+/// Reads the table of the process's namespace. Established connections are told for the ports that are listened on, and
+/// for those in `also`: a listener that has closed leaves its connections behind.
 ///
 /// # Errors
 ///
 /// In words for the operator, if the kernel does not answer.
-pub fn read(depth: Depth) -> Result<Sockets, String> {
-    dump(depth).map_err(|error| error.to_string())
+pub fn read(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, String> {
+    dump(depth, also).map_err(|error| error.to_string())
 }
 
-fn dump(depth: Depth) -> Result<Sockets, DumpError> {
+fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
     let mut sockets = Sockets::default();
     let mut dump = Dump::open()?;
     dump.each(States::Listening, |socket| {
@@ -39,7 +40,7 @@ fn dump(depth: Depth) -> Result<Sockets, DumpError> {
         })?;
         dump.each(States::Established, |socket| {
             if let Ok(port) = Port::try_from(socket.local_port)
-                && sockets.listeners.contains_key(&port)
+                && (sockets.listeners.contains_key(&port) || also.contains(&port))
             {
                 *connections.established.entry(port).or_default() += 1;
             }
@@ -77,16 +78,30 @@ mod tests {
 
     #[test]
     fn shows_a_listener_its_accept_queue_and_its_connections() {
+        let none = BTreeSet::new();
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = Port::try_from(listener.local_addr().unwrap().port()).unwrap();
-        assert_eq!(read(Depth::Listeners).unwrap().listeners.get(&port), Some(&0));
+        assert_eq!(read(Depth::Listeners, &none).unwrap().listeners.get(&port), Some(&0));
         let client = TcpStream::connect(("127.0.0.1", port.number())).unwrap();
-        let sockets = read(Depth::Connections).unwrap();
+        let sockets = read(Depth::Connections, &none).unwrap();
         assert_eq!(sockets.listeners.get(&port), Some(&1));
         assert_eq!(sockets.connections.unwrap().established.get(&port), Some(&1));
         let (accepted, _) = listener.accept().unwrap();
-        assert_eq!(read(Depth::Listeners).unwrap().listeners.get(&port), Some(&0));
+        assert_eq!(read(Depth::Listeners, &none).unwrap().listeners.get(&port), Some(&0));
         drop((client, accepted, listener));
-        assert!(!read(Depth::Listeners).unwrap().listeners.contains_key(&port));
+        assert!(!read(Depth::Listeners, &none).unwrap().listeners.contains_key(&port));
+    }
+    #[test]
+    fn a_listener_that_closes_leaves_its_connections_behind() {
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = Port::try_from(listener.local_addr().unwrap().port()).unwrap();
+        let client = TcpStream::connect(("127.0.0.1", port.number())).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        drop(listener);
+        let established =
+            |also: &BTreeSet<Port>| read(Depth::Connections, also).unwrap().connections.unwrap().established;
+        assert_eq!(established(&[port].into()).get(&port), Some(&1));
+        assert_eq!(established(&BTreeSet::new()).get(&port), None);
+        drop((client, accepted));
     }
 }

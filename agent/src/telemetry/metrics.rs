@@ -131,6 +131,8 @@ impl Metrics {
             for counts in &listener.families {
                 let (port, family) = (u32::from(listener.port.number()), counts.family.name());
                 for (class, count) in [("new", counts.new), ("opaque", counts.opaque)] {
+                    // No sample rather than a 0 that nobody counted.
+                    let Some(count) = count else { continue };
                     let counter = self.attempts.get_or_create_owned(&AttemptLabels { port, family, class });
                     counter.inner().store(count, Ordering::Relaxed);
                 }

@@ -94,7 +94,18 @@ fn an_answer_that_is_no_verdict_does_not_end_the_hold() {
     for status in ["204 No Content", "302 Found", "403 Forbidden", "404 Not Found", "500 Oops", "503 Busy"] {
         cases.push((status, agent(move |stream| answer(stream, status, "")), true));
     }
-    for body in ["", "ok", "{}", "null", r#"{"reason":"quiet"}"#, "{\"reason\":\u{0}"] {
+    for body in [
+        "",
+        "ok",
+        "{}",
+        "null",
+        r#"{"reason":"quiet"}"#,
+        r#"{"durationMs":300}"#,
+        r#"{"reason":1,"durationMs":300}"#,
+        r#"{"reason":"quiet","durationMs":"300"}"#,
+        r#"["quiet",300]"#,
+        "{\"reason\":\u{0}",
+    ] {
         cases.push((body, agent(move |stream| answer(stream, "200 OK", body)), true));
     }
     all_hold(&cases);
@@ -155,6 +166,33 @@ fn a_verdict_ends_the_hold() {
     assert_eq!(ended.stdout.lines().count(), 1);
     let verdict: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((&verdict["reason"], &verdict["fromTheFuture"][0]), (&"quiet".into(), &1.into()));
+}
+
+#[test]
+fn a_verdict_of_another_version_ends_the_hold() {
+    let holding = r#""holding":["routing"],"listeners""#;
+    let bodies = [
+        ("routed-away", VERDICT.replace("\"quiet\"", "\"routed-away\"")),
+        ("synced", VERDICT.replace("\"quiet\"", "\"synced\"")),
+        ("not-terminating", r#"{"reason":"not-terminating","durationMs":300}"#.to_owned()),
+        ("quiet", VERDICT.replace("\"listeners\"", holding)),
+        ("quiet", VERDICT.replace("\"tcx\"", "\"clsact\"")),
+    ];
+    for (reason, body) in bodies {
+        let line: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        let agent = agent(move |stream| answer(stream, "200 OK", &body));
+        let ended = drain(&[&agent], &["--strict"]);
+        assert_eq!(ended.code, Some(0), "{reason}: {}", ended.stderr);
+        assert!(
+            ended.stdout.starts_with(&format!("{reason} after 0.3 s; the agent is of another version")),
+            "{reason}"
+        );
+        let ended = drain(&[&agent], &["--json"]);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&ended.stdout).expect("JSON"), line);
+    }
+    let bound = VERDICT.replace("\"quiet\"", "\"bound\"").replace("\"listeners\"", holding);
+    let agent = agent(move |stream| answer(stream, "200 OK", &bound));
+    assert_eq!(drain(&[&agent], &["--strict"]).code, Some(3), "a bound is one in every version");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
+use serde::Deserialize;
 use tokio::time::{self, Instant};
 
 use crate::{
@@ -19,13 +20,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// By a verdict.
-    Verdict {
-        verdict: Box<Verdict>,
-        /// As it came, on one line.
-        line: String,
-    },
+    Verdict(Answered),
     /// By the hook's own bound.
     Bound(Unanswered),
+}
+
+/// A verdict. An agent of another version may give reasons, conditions and fields that this one does not know: it ends
+/// the hold all the same.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) reason: String,
+    pub(super) duration_ms: u64,
+    /// The whole, where all of it is known here.
+    pub(super) known: Option<Box<Verdict>>,
+    /// As it came, on one line.
+    pub(super) line: String,
 }
 
 /// What was seen of an agent that gave no verdict.
@@ -82,7 +91,7 @@ async fn attempt(
     let max_wait = Some(deadline.saturating_duration_since(Instant::now()));
     let failure = match connection.ask(&Request { method: Method::POST, path: "/drain", max_wait }).await {
         Ok(answer) => match verdict(&answer) {
-            Ok((verdict, line)) => return Some(Outcome::Verdict { verdict, line }),
+            Ok(verdict) => return Some(Outcome::Verdict(verdict)),
             Err(failure) => failure,
         },
         Err(error) => error.to_string(),
@@ -95,16 +104,26 @@ fn summary(seen: &[Option<String>]) -> Vec<String> {
     seen.iter().flatten().cloned().collect()
 }
 
-/// The verdict in an answer, or what the answer is instead. Unknown fields are left alone, and kept in the line.
-fn verdict(answer: &Answer) -> Result<(Box<Verdict>, String), String> {
+/// The verdict in an answer, or what the answer is instead. A reason and a duration are what every version's has.
+fn verdict(answer: &Answer) -> Result<Answered, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Least {
+        reason: String,
+        duration_ms: u64,
+    }
+
     if answer.status != StatusCode::OK {
         return Err(format!("answered {}", answer.status));
     }
-    let verdict = serde_json::from_slice(&answer.body).map_err(|error| format!("answered, but no verdict: {error}"))?;
-    let line = serde_json::from_slice::<serde_json::Value>(&answer.body)
-        .map_err(|error| format!("answered, but no JSON: {error}"))?
-        .to_string();
-    Ok((verdict, line))
+    let no_verdict = |error: serde_json::Error| format!("answered, but no verdict: {error}");
+    let whole: serde_json::Value = serde_json::from_slice(&answer.body).map_err(no_verdict)?;
+    if !whole.is_object() {
+        return Err("answered, but no verdict: it is no JSON object".to_owned());
+    }
+    let line = whole.to_string();
+    let Least { reason, duration_ms } = Least::deserialize(&whole).map_err(no_verdict)?;
+    Ok(Answered { reason, duration_ms, known: serde_json::from_value(whole).ok(), line })
 }
 
 /// Waits without a runtime.

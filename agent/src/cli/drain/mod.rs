@@ -101,8 +101,11 @@ struct Agent {
 
 fn report(hook: &Hook, start: Instant, outcome: &Outcome) {
     match outcome {
-        Outcome::Verdict { line, .. } if hook.json => result(line),
-        Outcome::Verdict { verdict, .. } => result(words::verdict(verdict)),
+        Outcome::Verdict(verdict) if hook.json => result(&verdict.line),
+        Outcome::Verdict(verdict) => result(match &verdict.known {
+            Some(verdict) => words::verdict(verdict),
+            None => words::foreign_verdict(&verdict.reason, verdict.duration_ms),
+        }),
         Outcome::Bound(unanswered) => {
             let duration_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
             if !hook.json {
@@ -134,7 +137,7 @@ fn exit(hook: &Hook, outcome: &Outcome) -> Exit {
     match outcome {
         _ if !hook.problems.is_empty() => Exit::Usage,
         _ if !hook.strict => Exit::Done,
-        Outcome::Verdict { verdict, .. } if verdict.reason != Reason::Bound => Exit::Done,
+        Outcome::Verdict(verdict) if verdict.reason != Reason::Bound.name() => Exit::Done,
         Outcome::Bound(unanswered) if !unanswered.reached => Exit::Unreached,
         _ => Exit::Bound,
     }

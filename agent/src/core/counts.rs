@@ -1,0 +1,61 @@
+//! The counts at the hook's call: a verdict tells what came since.
+
+use std::collections::BTreeMap;
+
+use super::{
+    clock::Monotonic,
+    event::{Attempts, ByFamily, Evidence, Tally},
+    listener::{Family, Port},
+};
+
+/// What had been counted when the drain began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CountsBefore {
+    ports: BTreeMap<Port, ByFamily<Attempts>>,
+    unattributed: ByFamily<Tally>,
+}
+
+/// What has been counted since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CountsSince {
+    /// SYNs.
+    pub(super) new: u64,
+    /// Packets that may be SYNs to this port, those that could not be parsed as far as their port among them.
+    pub(super) opaque: u64,
+}
+
+impl CountsBefore {
+    /// From the drain's first reading, for every port that is counted: one that is not watched now may be, later on.
+    pub(super) fn at(started: Monotonic, evidence: &Evidence) -> Self {
+        // The reading came a little after the call. What came in between belongs to the drain: how many they were is not
+        // known, but that the last one was among them is.
+        let before = |tally: Tally| Tally {
+            count: tally.count.saturating_sub(u64::from(tally.last >= Some(started))),
+            last: tally.last,
+        };
+        let of = |attempts: &Attempts| Attempts { new: before(attempts.new), opaque: before(attempts.opaque) };
+        Self {
+            ports: evidence
+                .attempts
+                .iter()
+                .map(|(port, attempts)| {
+                    let ByFamily { v4, v6 } = &attempts.families;
+                    (*port, ByFamily { v4: of(v4), v6: of(v6) })
+                })
+                .collect(),
+            unattributed: ByFamily { v4: before(evidence.unattributed.v4), v6: before(evidence.unattributed.v6) },
+        }
+    }
+
+    /// What one listener and family got since; `None` where nothing counts it.
+    pub(super) fn since(&self, port: Port, family: Family, evidence: &Evidence) -> Option<CountsSince> {
+        let now = evidence.attempts.get(&port)?.families.get(family);
+        let before = self.ports.get(&port).map(|families| *families.get(family)).unwrap_or_default();
+        let grown = |now: Tally, before: Tally| now.count.saturating_sub(before.count);
+        let unattributed = grown(*evidence.unattributed.get(family), *self.unattributed.get(family));
+        Some(CountsSince {
+            new: grown(now.new, before.new),
+            opaque: grown(now.opaque, before.opaque).saturating_add(unattributed),
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! S1: the bound.
+
+use super::{
+    truth::{ms, port},
+    world::{World, at, settings},
+};
+use crate::core::{
+    event::{CallerId, Depth, Event},
+    listener::Family,
+    settings::Settings,
+    verdict::{Condition, Reason},
+};
+
+#[test]
+fn s1_attempts_that_never_stop_end_at_the_bound() {
+    let mut world = World::at_rest(settings());
+    world.run_to(3000);
+    world.hook();
+    world.traffic(10, 30_000);
+    let answered = world.answers.first().unwrap();
+    assert_eq!((answered.at, answered.reason()), (at(23_000), Reason::Bound));
+    assert_eq!((answered.verdict.duration_ms, &answered.verdict.holding[..]), (20_000, &[Condition::Quiet][..]));
+}
+
+#[test]
+fn s1_the_bound_is_the_first_callers() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.traffic(100, 10_000);
+    world.hook();
+    world.traffic(100, 25_000);
+    assert_eq!(world.answers.iter().map(|answered| answered.at).collect::<Vec<_>>(), [at(20_000); 2]);
+}
+
+#[test]
+fn s1_the_bound_names_everything_that_still_holds() {
+    let mut world = World::at_rest(Settings { exit_at_connections: Some(0), ..settings() });
+    world.hook();
+    world.truth.established.insert(port(80), 1);
+    world.traffic(100, 19_000);
+    world.begin(80);
+    world.truth.drop_syn(port(80), Family::V4, world.now);
+    let answered = world.run_out();
+    let all = [Condition::Quiet, Condition::Retry, Condition::Handshakes, Condition::Connections];
+    assert_eq!((answered.reason(), &answered.verdict.holding[..]), (Reason::Bound, &all[..]));
+}
+
+#[test]
+fn s1_the_bound_does_not_name_what_holds_no_longer() {
+    let mut world = World::at_rest(settings());
+    world.truth.listeners.insert(port(80), 1);
+    world.hook();
+    world.traffic(100, 5000);
+    world.truth.listeners.insert(port(80), 0);
+    world.traffic(100, 25_000);
+    assert_eq!(world.answers[0].verdict.holding, [Condition::Quiet]);
+}
+
+#[test]
+fn s1_a_reading_that_never_comes_does_not_hold_the_bound() {
+    let mut world = World::at_rest(settings());
+    world.core.handle(Event::HookCalled { caller: CallerId(9), wall_time: String::new() }, at(0));
+    while world.core.poll().is_some() {}
+    assert_eq!(world.core.poll_timeout(), Some(at(20_000)));
+    world.connect(80).now = at(20_000);
+    world.handle(Event::Clock);
+    let answered = world.answers.first().unwrap();
+    assert_eq!((answered.reason(), answered.unseen()), (Reason::Bound, vec!["sensor"]));
+    assert!(answered.verdict.listeners.is_empty() && !answered.verdict.sensor.healthy);
+}
+
+#[test]
+fn s1_a_bound_shorter_than_the_last_look_before_it() {
+    let mut world = World::at_rest(Settings { max_wait: ms(20), quiet_period: ms(20), ..settings() });
+    world.hook();
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(20), Reason::Bound));
+}
+
+#[test]
+fn s1_shortly_before_the_bound_everything_is_read_once_more() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.traffic(1, 21_000);
+    let late: Vec<_> = world.readings.iter().filter(|(time, _)| (at(19_900)..at(20_000)).contains(time)).collect();
+    assert_eq!(late, [&(at(19_950), Depth::Connections)]);
+}
