@@ -1,6 +1,8 @@
 //! What keeps an agent from starting: an error that says what is wrong and what to do, and the exit code that the help
 //! documents. Mistakes that need no pod to be made are in the agent's own tests.
 
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
 use std::{fs, time::Duration};
 
 use lastsyn_tests::{Agent, AgentConfig, Bind, Pair, Server, ServerConfig, agent, process::Stream};

@@ -1,11 +1,14 @@
 //! Each family has its own quiet: a verdict speaks of the families that the pod has an address in, and of no other.
 
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a failing helper fails its test")]
+
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use lastsyn_tests::{
     Agent, AgentConfig, Bind, Connection, Families, Pair, Server, ServerConfig,
     agent::{Counts, counts},
+    await_condition,
 };
 use serde_json::Value;
 
@@ -40,10 +43,7 @@ fn a_pod_of_one_family_drains(families: Families, name: &str, parameters: &[(&st
     assert_eq!(families_of(&agent.status_of_now().unwrap()), [name]);
 
     let call = agent.drain().unwrap();
-    lastsyn_tests::await_condition("the drain", SOON, || {
-        agent.status().is_ok_and(|status| status["state"] == "draining")
-    })
-    .unwrap();
+    await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining")).unwrap();
     connect(&pair, 0, 3).unwrap();
     let verdict = call.wait(SOON).unwrap().verdict;
 
@@ -68,10 +68,7 @@ fn a_dual_stack_listener_counts_both_families_apart() {
 
     // A verdict counts from the hook's call on.
     let call = agent.drain().unwrap();
-    lastsyn_tests::await_condition("the drain", SOON, || {
-        agent.status().is_ok_and(|status| status["state"] == "draining")
-    })
-    .unwrap();
+    await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining")).unwrap();
     connect(&pair, 1, 2).unwrap();
     let verdict = call.wait(SOON).unwrap().verdict;
     assert_eq!(verdict["reason"], "quiet", "{verdict}");
@@ -98,6 +95,6 @@ fn connect(pair: &Pair, address: usize, times: usize) -> Result<()> {
 
 fn families_of(of: &Value) -> Vec<&str> {
     let listeners = of["listeners"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let families = listeners.iter().flat_map(|listener| listener["families"].as_array()).flatten();
+    let families = listeners.iter().filter_map(|listener| listener["families"].as_array()).flatten();
     families.filter_map(|family| family["family"].as_str()).collect()
 }
