@@ -124,8 +124,6 @@ impl Core {
     /// When [`Event::Clock`] is due. Before that, nothing changes unless another event comes. `None` while an answer to
     /// an [`Action`] is awaited and no bound runs, and after [`Action::Exit`].
     pub fn poll_timeout(&self) -> Option<Monotonic> {
-        let bound = self.drain.as_ref().map(|drain| drain.started + self.settings.max_wait);
-        let leave = self.stopping.as_ref().map(|stopping| stopping.limit(&self.settings));
         if self.stopping.as_ref().is_some_and(Stopping::has_left) {
             return None;
         }
@@ -162,9 +160,6 @@ impl Core {
 
     /// Decides, as far as the evidence and the time allow.
     fn advance(&mut self, now: Monotonic) {
-        if let (Some(drain), Some(stopping)) = (&self.drain, &mut self.stopping) {
-            stopping.drain_runs(drain.started + self.settings.max_wait);
-        }
         match &self.drain {
             Some(drain) if now >= drain.bound => self.end(Reason::Bound, now),
             Some(_) if self.reading.is_some() => {}
@@ -221,25 +216,6 @@ impl Core {
         }
     }
 
-    /// S7.
-    fn advance_stop(&mut self, now: Monotonic) {
-        let Some(stopping) = &mut self.stopping else {
-            return;
-        };
-        let seen = self.evidence.as_ref().filter(|evidence| evidence.taken_at >= stopping.asked_at());
-        let open = seen.map(|evidence| evidence.sockets.is_ok() && self.watched.any_open());
-        if now >= stopping.limit(&self.settings) || (self.drain.is_none() && open == Some(false)) {
-            if stopping.leave() {
-                self.journal.record(now, Transition::Stopping);
-                self.actions.push_back(Action::Exit);
-            }
-        } else if self.drain.is_none()
-            && let Some(evidence) = &self.evidence
-        {
-            self.look_at = self.look_at.min(evidence.taken_at + pace(now.since(stopping.asked_at())));
-            if now >= self.look_at {
-                self.read(Depth::Listeners);
-            }
     /// Where quiet counts from at the earliest, by what `evidence` shows.
     pub(super) fn since(&self, evidence: &Evidence) -> Since {
         Since {
