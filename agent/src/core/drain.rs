@@ -29,6 +29,10 @@ use super::{
 /// How long before the bound everything is read once more, so that the verdict can tell what holds then.
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
+/// How long before all else is met the handshakes are read, so that the last look is a cheap one: it stands if no SYN
+/// has come since then.
+const LEAD: Duration = Duration::from_millis(50);
+
 /// The decision.
 #[derive(Debug)]
 pub struct Core {
@@ -154,8 +158,8 @@ impl Core {
             blind: None,
             sensor_failed: None,
         });
-        // The connections too: the witness compares from here on.
-        self.read_anew(Depth::Connections, now);
+        // The handshakes too: the witness compares from here on.
+        self.read_anew(Depth::Handshakes, now);
     }
 
     /// Decides, as far as the evidence and the time allow.
@@ -198,21 +202,23 @@ impl Core {
         });
         drain.note(holds, taken_at);
         let last_look = drain.bound - LAST_LOOK;
+        let deep = self.settings.depth();
         let (look_at, depth) = match holds.next() {
             Next::End => {
                 let reason = self.reason();
                 return self.end(reason, now);
             }
-            Next::ReadConnections => return self.read(Depth::Connections, now),
-            Next::Wait(time) => (time, Depth::Listeners),
+            Next::ReadConnections => return self.read(deep, now),
+            Next::Wait { until, unread: true } if taken_at < until - LEAD => (until - LEAD, deep),
+            Next::Wait { until, .. } => (until, Depth::Listeners),
             Next::Look(latest) => {
                 let paced = taken_at + pace(taken_at.since(drain.started));
-                (latest.map_or(paced, |latest| latest.min(paced)), Depth::Connections)
+                (latest.map_or(paced, |latest| latest.min(paced)), deep)
             }
         };
         self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
         if now >= self.look_at {
-            self.read(if now >= last_look { Depth::Connections } else { depth }, now);
+            self.read(if now >= last_look { deep } else { depth }, now);
         }
     }
 

@@ -23,8 +23,12 @@ pub(super) enum Next {
     End,
     /// All that are known are met: the connections are to be read.
     ReadConnections,
-    /// None can be met before this time.
-    Wait(Monotonic),
+    /// Not all can be met before this time.
+    Wait {
+        until: Monotonic,
+        /// Of the others, some need the connections to be read.
+        unread: bool,
+    },
     /// What holds may change at any moment, and does at this time if nothing new comes: look again before long.
     Look(Option<Monotonic>),
 }
@@ -49,7 +53,7 @@ impl Holds {
                 Condition::Floor => Hold::until(*started + settings.min_wait, evidence.taken_at),
                 Condition::Quiet => quiet::hold(watched, evidence, *since, settings),
                 Condition::Retry => retry.hold(evidence),
-                Condition::Handshakes => handshakes.hold(watched, evidence, settings.handshake_grace),
+                Condition::Handshakes => handshakes.hold(watched, evidence, !since.untrusted, settings.handshake_grace),
                 Condition::Connections => handshake::connections_hold(watched, evidence, settings.exit_at_connections),
             };
             (condition, hold)
@@ -69,7 +73,7 @@ impl Holds {
             }
         }
         match (not_before, open, by, unread) {
-            (Some(time), ..) => Next::Wait(time),
+            (Some(until), ..) => Next::Wait { until, unread },
             (None, true, ..) => Next::Look(None),
             (None, false, Some(time), _) => Next::Look(Some(time)),
             (None, false, None, true) => Next::ReadConnections,

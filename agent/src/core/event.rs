@@ -158,13 +158,14 @@ pub struct Sockets {
     pub connections: Option<Connections>,
 }
 
-/// The connections of the namespace. Reading them costs the kernel a walk over the machine's whole table.
+/// The connections of the namespace. Reading them costs the kernel walks over the machine's whole table, one for each
+/// family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
     /// Handshakes under way, by the kernel's own identity of each, with the port that they are for.
     pub handshakes: BTreeMap<HandshakeId, Port>,
-    /// Established connections by local port.
-    pub established: BTreeMap<Port, u64>,
+    /// Established connections by local port, where they were asked for.
+    pub established: Option<BTreeMap<Port, u64>>,
 }
 
 /// The kernel's identity of a handshake (`idiag_cookie`): never used twice while the machine is up.
@@ -176,8 +177,23 @@ pub struct HandshakeId(pub u64);
 pub enum Depth {
     /// The listening sockets: cheap.
     Listeners,
-    /// The connections too.
+    /// The handshakes under way too.
+    Handshakes,
+    /// The established connections too.
     Connections,
+}
+
+// === impl Sockets ===
+
+impl Sockets {
+    /// How deep the table was read.
+    pub fn depth(&self) -> Depth {
+        match &self.connections {
+            None => Depth::Listeners,
+            Some(Connections { established: None, .. }) => Depth::Handshakes,
+            Some(Connections { established: Some(_), .. }) => Depth::Connections,
+        }
+    }
 }
 
 // === impl Evidence ===

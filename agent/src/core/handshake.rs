@@ -6,8 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
     clock::Monotonic,
     counters::Growth,
-    event::{Evidence, HandshakeId},
+    event::{Evidence, HandshakeId, SensorState},
     hold::Hold,
+    listener::Port,
     watched::Watched,
 };
 
@@ -15,9 +16,29 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handshakes {
     /// When each was first seen: its own age is not to be had.
-    first_seen: BTreeMap<HandshakeId, Monotonic>,
+    first_seen: BTreeMap<HandshakeId, (Port, Monotonic)>,
+    /// What the sensor showed when they were last read.
+    read: Option<SensorView>,
     /// When the last SYN can have come that was answered with a cookie: its handshake leaves no trace until it is done.
     last_cookie: Option<Monotonic>,
+}
+
+/// As long as this stays the same, no SYN has come, and so no handshake has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SensorView {
+    attempts_anywhere: u64,
+    proven_since: Monotonic,
+}
+
+impl SensorView {
+    fn of(evidence: &Evidence) -> Option<Self> {
+        match (&evidence.sensor, evidence.attempts_anywhere) {
+            (SensorState::Proven { since, .. }, Some(attempts_anywhere)) => {
+                Some(Self { attempts_anywhere, proven_since: *since })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Handshakes {
@@ -34,13 +55,17 @@ impl Handshakes {
             return;
         };
         self.first_seen.retain(|id, _| connections.handshakes.contains_key(id));
-        for id in connections.handshakes.keys() {
-            self.first_seen.entry(*id).or_insert(evidence.taken_at);
+        for (id, port) in &connections.handshakes {
+            self.first_seen.entry(*id).or_insert((*port, evidence.taken_at));
         }
+        self.read = SensorView::of(evidence);
     }
 
     /// Whether a connection waits to be accepted, or a handshake is young enough to be completed yet.
-    pub(super) fn hold(&self, watched: &Watched, evidence: &Evidence, grace: Duration) -> Hold {
+    ///
+    /// A reading without the handshakes can tell that none holds, by the one before it that had them, if a sensor that is
+    /// `trusted` has seen no SYN in between: none has begun since then.
+    pub(super) fn hold(&self, watched: &Watched, evidence: &Evidence, trusted: bool, grace: Duration) -> Hold {
         let now = evidence.taken_at;
         if let Some(last) = self.last_cookie.filter(|last| *last + grace > now) {
             return Hold::Until(last + grace);
@@ -51,17 +76,16 @@ impl Handshakes {
         if sockets.listeners.iter().any(|(port, queue)| *queue > 0 && watched.contains(*port)) {
             return Hold::Open;
         }
-        let Some(connections) = &sockets.connections else {
-            return Hold::Unread;
-        };
-        let youngest = connections
-            .handshakes
-            .iter()
-            .filter(|(_, port)| watched.contains(**port))
-            .filter_map(|(id, _)| self.first_seen.get(id))
-            .max();
+        let watched = self.first_seen.values().filter(|(port, _)| watched.contains(*port));
+        let youngest = watched.map(|(_, first_seen)| *first_seen).max();
         // It may be completed long before.
-        youngest.map_or(Hold::Met, |first_seen| Hold::at_most(*first_seen + grace, now))
+        let hold = youngest.map_or(Hold::Met, |first_seen| Hold::at_most(first_seen + grace, now));
+        let no_syn_since = trusted && self.read.is_some() && self.read == SensorView::of(evidence);
+        match (sockets.connections.is_some(), hold) {
+            (true, hold) => hold,
+            (false, Hold::Met) if no_syn_since => Hold::Met,
+            (false, _) => Hold::Unread,
+        }
     }
 }
 
@@ -73,10 +97,11 @@ pub(super) fn connections_hold(watched: &Watched, evidence: &Evidence, at_most: 
     let Ok(sockets) = &evidence.sockets else {
         return Hold::Open;
     };
-    let Some(connections) = &sockets.connections else {
+    let Some(established) = sockets.connections.as_ref().and_then(|connections| connections.established.as_ref())
+    else {
         return Hold::Unread;
     };
-    let watched = connections.established.iter().filter(|(port, _)| watched.contains(**port));
+    let watched = established.iter().filter(|(port, _)| watched.contains(**port));
     let established = watched.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
     if established > at_most { Hold::Open } else { Hold::Met }
 }

@@ -3,7 +3,7 @@
 use super::{
     clock::Monotonic,
     drain::Core,
-    event::{Action, Depth, Evidence, SensorState},
+    event::{Action, Depth, Evidence, SensorState, Sockets},
     journal::Transition,
 };
 
@@ -17,8 +17,8 @@ pub(super) struct Asked {
 impl Asked {
     /// Whether this is the reading that was asked for, or as good as it.
     fn answered_by(self, evidence: &Evidence) -> bool {
-        let deep = evidence.sockets.as_ref().map_or(true, |sockets| sockets.connections.is_some());
-        evidence.taken_at >= self.at && (deep || self.depth == Depth::Listeners)
+        let depth = evidence.sockets.as_ref().map_or(Depth::Connections, Sockets::depth);
+        evidence.taken_at >= self.at && depth >= self.depth
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::listener::Port;
+use super::{event::Depth, listener::Port};
 
 /// The drain's times and limits. Validated where they are read: `quiet_period` and `min_wait` are at most `max_wait`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,13 @@ pub enum Watch {
     },
     /// These, whether or not something listens on them.
     Ports(Vec<Port>),
+}
+
+impl Settings {
+    /// How deep the socket table must be read before a drain can end.
+    pub fn depth(&self) -> Depth {
+        if self.exit_at_connections.is_some() { Depth::Connections } else { Depth::Handshakes }
+    }
 }
 
 impl Watch {

@@ -1,6 +1,9 @@
-//! S9: the watched set. It follows the open listeners at rest; from a drain's start it only grows.
+//! S9: the watched set. It follows the open listeners at rest, with some delay; from a drain's start it only grows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     clock::Monotonic,
@@ -9,6 +12,10 @@ use super::{
     listener::Port,
     settings::Watch,
 };
+
+/// How long a closed listener stays watched at rest. A server that closes its listeners just before the hook is called
+/// is what the drain is to tell of.
+const KEPT: Duration = Duration::from_secs(10);
 
 /// The watched ports.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +72,7 @@ impl Watched {
                 }
             }
             if !draining && matches!(watch, Watch::Auto { .. }) {
-                self.ports.retain(|_, entry| entry.open);
+                self.ports.retain(|_, entry| entry.closed_at.is_none_or(|at| at + KEPT > evidence.taken_at));
             }
         }
         let unasked = self.ports.iter_mut().filter_map(|(port, entry)| {

@@ -52,7 +52,7 @@ impl Reader {
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
-        let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth == Depth::Connections);
+        let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth > Depth::Listeners);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();
         let mut sensor = counts.state;

@@ -3,7 +3,10 @@
 
 mod diag;
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use diag::{Dump, DumpError, States};
 
@@ -31,20 +34,24 @@ fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
             *sockets.listeners.entry(port).or_default() += u64::from(socket.receive_queue);
         }
     })?;
-    if depth == Depth::Connections {
+    if depth >= Depth::Handshakes {
         let mut connections = Connections::default();
         dump.each(States::Handshakes, |socket| {
             if let Ok(port) = Port::try_from(socket.local_port) {
                 connections.handshakes.insert(HandshakeId(socket.cookie), port);
             }
         })?;
-        dump.each(States::Established, |socket| {
-            if let Ok(port) = Port::try_from(socket.local_port)
-                && (sockets.listeners.contains_key(&port) || also.contains(&port))
-            {
-                *connections.established.entry(port).or_default() += 1;
-            }
-        })?;
+        if depth >= Depth::Connections {
+            let mut established = BTreeMap::new();
+            dump.each(States::Established, |socket| {
+                if let Ok(port) = Port::try_from(socket.local_port)
+                    && (sockets.listeners.contains_key(&port) || also.contains(&port))
+                {
+                    *established.entry(port).or_default() += 1;
+                }
+            })?;
+            connections.established = Some(established);
+        }
         sockets.connections = Some(connections);
     }
     Ok(sockets)
@@ -85,12 +92,13 @@ mod tests {
         let client = TcpStream::connect(("127.0.0.1", port.number())).unwrap();
         let sockets = read(Depth::Connections, &none).unwrap();
         assert_eq!(sockets.listeners.get(&port), Some(&1));
-        assert_eq!(sockets.connections.unwrap().established.get(&port), Some(&1));
+        assert_eq!(sockets.connections.unwrap().established.unwrap().get(&port), Some(&1));
         let (accepted, _) = listener.accept().unwrap();
         assert_eq!(read(Depth::Listeners, &none).unwrap().listeners.get(&port), Some(&0));
         drop((client, accepted, listener));
         assert!(!read(Depth::Listeners, &none).unwrap().listeners.contains_key(&port));
     }
+
     #[test]
     fn a_listener_that_closes_leaves_its_connections_behind() {
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
@@ -99,7 +107,7 @@ mod tests {
         let (accepted, _) = listener.accept().unwrap();
         drop(listener);
         let established =
-            |also: &BTreeSet<Port>| read(Depth::Connections, also).unwrap().connections.unwrap().established;
+            |also: &BTreeSet<Port>| read(Depth::Connections, also).unwrap().connections.unwrap().established.unwrap();
         assert_eq!(established(&[port].into()).get(&port), Some(&1));
         assert_eq!(established(&BTreeSet::new()).get(&port), None);
         drop((client, accepted));

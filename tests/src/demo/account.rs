@@ -90,7 +90,7 @@ impl Account {
     /// SYNs that the agent counted in the drain.
     pub(super) fn syns_counted(&self) -> Option<u64> {
         let listeners = &self.answer.as_ref()?.verdict.listeners;
-        Some(listeners.iter().flat_map(|listener| &listener.families).map(|family| family.new).sum())
+        listeners.iter().flat_map(|listener| &listener.families).map(|family| family.new).sum()
     }
 
     /// The times between the client's connections from the pod's deletion to the move, longest first.

@@ -76,8 +76,8 @@ pub(super) fn line(view: &View<'_>) -> String {
     let mut parts = vec![moment(view.since_deletion)];
     parts.extend(counts(view.status).0.iter().map(|listener| {
         let families = listener.families.iter().map(|counts| match counts.last_attempt_ago_ms {
-            Some(ago) => format!("{} {} ({} ago)", counts.family, counts.new, age(ago)),
-            None => format!("{} {}", counts.family, counts.new),
+            Some(ago) => format!("{} {} ({} ago)", counts.family, counted(counts.new), age(ago)),
+            None => format!("{} {}", counts.family, counted(counts.new)),
         });
         format!("{}: {}", listener.port, families.collect::<Vec<_>>().join(", "))
     }));
@@ -128,7 +128,12 @@ fn row(listener: &Listener, counts: &FamilyCounts, palette: Palette) -> String {
     let ago = counts.last_attempt_ago_ms.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", age(ago)));
     let quiet = if counts.quiet { palette.good("yes") } else { palette.waiting("no") };
     let (port, family) = (listener.port.number(), counts.family.name());
-    format!("{port:>6}   {family}   {:>10} {:>10} {ago:>16}   {quiet}", counts.new, counts.opaque)
+    format!("{port:>6}   {family}   {:>10} {:>10} {ago:>16}   {quiet}", counted(counts.new), counted(counts.opaque))
+}
+
+/// Without eBPF nothing counts SYNs.
+fn counted(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
 fn age(millis: u64) -> String {

@@ -1,6 +1,7 @@
 //! What the agent will find in the pod.
 
 use std::{
+    collections::BTreeSet,
     io::ErrorKind,
     net::{Ipv4Addr, SocketAddr, TcpListener},
 };
@@ -58,7 +59,7 @@ pub(super) async fn interfaces() -> Vec<Line> {
 }
 
 pub(super) fn listeners(config: &Config) -> Line {
-    let found = match sockets::read(Depth::Listeners) {
+    let found = match sockets::read(Depth::Listeners, &BTreeSet::new()) {
         Ok(found) => found,
         Err(error) => {
             return Line::warning("listeners", error, "without the socket table every drain lasts to its bound");

@@ -51,13 +51,13 @@ fn a_port_that_comes_back_in_the_drain_is_counted_since_the_hooks_call() {
     let mut world = World::at_rest(settings());
     world.connect(443).run_to(1000);
     world.truth.listeners.remove(&port(443));
-    world.run_to(20_000); // it has left the watched set
+    world.run_to(30_000); // it has left the watched set
     assert_eq!(world.core.totals().len(), 1);
     world.hook();
-    world.run_to(20_500);
+    world.run_to(30_500);
     world.truth.listeners.insert(port(443), 0);
     world.look();
-    world.run_to(21_000).connect(443);
+    world.run_to(31_000).connect(443);
     let answered = world.run_out();
     assert_eq!(answered.at, at(23_000));
     assert_eq!(new(&answered.verdict.listeners[1].families), [Some(1), Some(0)]);

@@ -5,6 +5,7 @@ use super::{
     world::{World, at, settings},
 };
 use crate::core::{
+    event::Depth,
     journal::Transition,
     listener::Family,
     settings::{Settings, Watch},
@@ -31,11 +32,11 @@ fn e3_a_handshake_holds_for_the_grace_since_it_was_first_seen() {
     let mut world = World::at_rest(settings());
     world.hook();
     world.run_to(500);
-    world.begin(80); // first seen when the connections are read, at 2500
-    world.run_to(5499);
+    world.begin(80); // first seen when the handshakes are read, 50 ms before quiet is due at 2500
+    world.run_to(5449);
     assert_eq!(world.holding(), [Condition::Handshakes]);
     let answered = world.run_out();
-    assert_eq!((answered.at, answered.reason()), (at(5500), Reason::Quiet));
+    assert_eq!((answered.at, answered.reason()), (at(5450), Reason::Quiet));
 }
 
 #[test]
@@ -116,4 +117,28 @@ fn e3_a_handshake_of_a_listener_that_appears_in_the_drain_holds() {
     world.run_to(150); // found at 100
     world.begin(8080);
     assert_eq!(world.run_out().at, at(3250), "first seen at 250");
+}
+
+#[test]
+fn e3_the_last_look_needs_no_handshakes_if_no_syn_came_since_they_were_read() {
+    let mut world = World::at_rest(settings());
+    world.readings.clear();
+    world.hook();
+    world.run_to(500);
+    world.connect(80);
+    world.run_to(2500);
+    assert_eq!(world.reasons(), [Reason::Quiet]);
+    let (shallow, deep) = (Depth::Listeners, Depth::Handshakes);
+    assert_eq!(world.readings, [(at(0), deep), (at(2000), shallow), (at(2450), deep), (at(2500), shallow)]);
+}
+
+#[test]
+fn e3_a_syn_after_the_handshakes_were_read_makes_them_be_read_again() {
+    let mut world = World::at_rest(Settings { watch: Watch::Ports(vec![port(80)]), ..settings() });
+    world.hook();
+    world.run_to(1990);
+    world.syn(9); // to a port that is not watched: quiet is still due at 2000
+    world.run_to(2000);
+    assert_eq!(world.reasons(), [Reason::Quiet]);
+    assert_eq!(world.readings.last(), Some(&(at(2000), Depth::Handshakes)));
 }

@@ -153,16 +153,16 @@ fn e2_evidence_from_before_the_hooks_call_decides_nothing() {
     // Here readings take a while, and the driver hands in one that it began before the call.
     let mut world = World::at_rest(Settings { quiet_period: ms(1), ..settings() });
     world.run_to(1000);
-    let before = world.truth.evidence(Depth::Connections, world.now);
+    let before = world.truth.evidence(Depth::Handshakes, world.now);
     world.now = at(1005);
     let called = Event::HookCalled { caller: CallerId(9), wall_time: String::new() };
     world.core.handle(called, world.now);
-    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Connections))));
+    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Handshakes))));
     world.now = at(1010);
     world.core.handle(Event::Evidence(Box::new(before)), world.now);
     assert_eq!(world.core.poll(), None);
     assert_eq!(world.core.poll_timeout(), Some(at(21_005)), "it still waits for its own reading");
-    let after = world.truth.evidence(Depth::Connections, at(1007));
+    let after = world.truth.evidence(Depth::Handshakes, at(1007));
     world.core.handle(Event::Evidence(Box::new(after)), world.now);
     assert!(matches!(world.core.poll(), Some(Action::Answer(CallerId(9), _))));
 }
@@ -175,14 +175,14 @@ fn e2_a_shallow_look_does_not_stand_for_the_reading_that_was_asked_for() {
     world.now = at(10);
     let look = world.truth.evidence(Depth::Listeners, world.now);
     world.core.handle(Event::Evidence(Box::new(look)), world.now);
-    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Connections))));
+    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Handshakes))));
     assert_eq!(world.core.poll(), None);
 }
 
 #[test]
 fn e2_an_older_reading_does_not_replace_a_newer_one() {
     let mut world = World::at_rest(settings());
-    let older = world.truth.evidence(Depth::Connections, world.now);
+    let older = world.truth.evidence(Depth::Handshakes, world.now);
     world.hook();
     world.run_to(1000).connect(80);
     world.look();

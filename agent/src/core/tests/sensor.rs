@@ -126,7 +126,7 @@ fn s3_each_thing_that_was_not_observed_forbids_quiet() {
     assert_eq!((answered.reason(), answered.unseen()), (Reason::Unverified, vec!["interface"]));
     let mut world = World::at_rest(settings());
     world.truth.listeners.clear();
-    world.run_to(20_000);
+    world.run_to(30_000);
     world.hook();
     let answered = world.run_out();
     assert_eq!((answered.reason(), answered.unseen()), (Reason::Unverified, vec!["listener"]));

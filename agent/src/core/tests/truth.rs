@@ -169,9 +169,12 @@ impl Truth {
 
     /// Reads it all.
     pub(super) fn evidence(&self, depth: Depth, now: Monotonic) -> Evidence {
-        let connections = || Connections { handshakes: self.handshakes.clone(), established: self.established.clone() };
+        let connections = || Connections {
+            handshakes: self.handshakes.clone(),
+            established: (depth >= Depth::Connections).then(|| self.established.clone()),
+        };
         let sockets =
-            Sockets { listeners: self.listeners.clone(), connections: (depth == Depth::Connections).then(connections) };
+            Sockets { listeners: self.listeners.clone(), connections: (depth >= Depth::Handshakes).then(connections) };
         Evidence {
             taken_at: now,
             namespace: self.counters_broken.clone().map_or(Ok(self.counters), Err),

@@ -20,11 +20,26 @@ fn s9_at_rest_the_set_follows_the_open_listeners() {
     assert_eq!(watched(&world), [80, 443]);
     world.truth.listeners.remove(&port(443));
     world.truth.listeners.insert(port(8080), 0);
-    world.run_to(10_000);
+    world.run_to(30_000);
     assert_eq!(watched(&world), [80, 8080]);
     world.truth.listeners.insert(port(443), 0);
-    world.run_to(20_000);
+    world.run_to(40_000);
     assert_eq!(watched(&world), [80, 443, 8080]);
+}
+
+#[test]
+fn s9_a_listener_that_closed_just_before_the_hooks_call_stays_watched() {
+    let mut world = World::at_rest(settings());
+    world.run_to(1000);
+    world.truth.listeners.remove(&port(443));
+    world.look(); // somebody asks for the status
+    world.run_to(5000);
+    world.hook();
+    world.run_to(6000).syn(443); // refused
+    let answered = world.run_out();
+    assert_eq!(answered.at, at(8000));
+    let [_, closed] = &answered.verdict.listeners[..] else { panic!("two listeners") };
+    assert_eq!((closed.port, closed.closed_at_ms, closed.families[0].new), (port(443), Some(0), Some(1)));
 }
 
 #[test]
