@@ -59,7 +59,7 @@ fn a_port_that_comes_back_in_the_drain_is_counted_since_the_hooks_call() {
     world.look();
     world.run_to(31_000).connect(443);
     let answered = world.run_out();
-    assert_eq!(answered.at, at(23_000));
+    assert_eq!(answered.at, at(33_000));
     assert_eq!(new(&answered.verdict.listeners[1].families), [Some(1), Some(0)]);
 }
 
