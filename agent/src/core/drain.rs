@@ -26,6 +26,9 @@ use super::{
     witness::Witness,
 };
 
+/// How often the evidence is read while no drain runs, at most and at least.
+const AT_REST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
+
 /// How long before the bound everything is read once more, so that the verdict can tell what holds then.
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
@@ -134,6 +137,10 @@ impl Core {
     }
 
     fn hook_called(&mut self, caller: CallerId, wall_time: String, now: Monotonic) {
+        // A drain whose bound has come is over, even if nobody has said so yet: whoever calls now is not to be let go.
+        if self.drain.as_ref().is_some_and(|drain| now >= drain.bound) {
+            self.end(Reason::Bound, now);
+        }
         if let Some(drain) = &mut self.drain {
             drain.callers.insert(caller);
             self.journal.record(now, Transition::CallerJoined(caller));
@@ -171,8 +178,9 @@ impl Core {
 
     fn advance_at_rest(&mut self, now: Monotonic) {
         if let Some(evidence) = &self.evidence {
-            // Often enough that drops from before a drain are not older than what E2a asks about.
-            self.look_at = evidence.taken_at + self.settings.retry_wait.max(Duration::from_secs(1));
+            // Often enough that what was dropped before a drain is not older than what E2a asks about, and that a new
+            // listener is soon counted.
+            self.look_at = evidence.taken_at + self.settings.retry_wait.clamp(AT_REST.0, AT_REST.1);
         }
         if now >= self.look_at {
             self.read(Depth::Listeners, now);
