@@ -29,6 +29,9 @@ use super::{
 /// How often the evidence is read while no drain runs, at most and at least.
 const AT_REST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
 
+/// The shortest and the longest time between two looks at what may change at any moment.
+const PACE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
 /// How long before the bound everything is read once more, so that the verdict can tell what holds then.
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
@@ -212,6 +215,8 @@ impl Core {
                 return self.end(reason, now);
             }
             Next::ReadConnections => return self.read(Depth::Connections, now),
+            // The end needs the connections: where it is seldom enough, one reading is made of the two.
+            Next::Wait(time) if time.since(taken_at) >= PACE.1 => (time, Depth::Connections),
             Next::Wait(time) => (time, Depth::Listeners),
             Next::Look(latest) => {
                 let paced = taken_at + pace(taken_at.since(drain.started));
@@ -300,5 +305,5 @@ impl Drain {
 /// How long to wait before looking again at what may change at any moment: an eighth of the time it has taken so far,
 /// so that looking costs little and delays the end by little.
 pub(super) fn pace(so_far: Duration) -> Duration {
-    (so_far / 8).clamp(Duration::from_millis(10), Duration::from_millis(250))
+    (so_far / 8).clamp(PACE.0, PACE.1)
 }

@@ -31,11 +31,11 @@ fn e3_a_handshake_holds_for_the_grace_since_it_was_first_seen() {
     let mut world = World::at_rest(settings());
     world.hook();
     world.run_to(500);
-    world.begin(80); // first seen when the connections are read, at 2500
-    world.run_to(5499);
+    world.begin(80); // first seen when the connections are read, at 2000
+    world.run_to(4999);
     assert_eq!(world.holding(), [Condition::Handshakes]);
     let answered = world.run_out();
-    assert_eq!((answered.at, answered.reason()), (at(5500), Reason::Quiet));
+    assert_eq!((answered.at, answered.reason()), (at(5000), Reason::Quiet));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! nothing is due again once it has been done.
 
 use super::{
-    truth::port,
+    truth::{ms, port},
     world::{World, at, settings},
 };
 use crate::core::{
-    event::{ByFamily, Event},
+    event::{ByFamily, Depth, Event},
     settings::Settings,
 };
 
@@ -54,6 +54,28 @@ fn attempts_that_never_stop_cost_a_reading_each_quiet_period() {
     world.traffic(1, 20_000);
     let readings = world.readings.len() - before;
     assert!(readings <= 14, "{readings}");
+}
+
+#[test]
+fn the_end_needs_one_reading() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(500).connect(80);
+    let before = world.readings.len();
+    assert_eq!(world.run_out().at, at(2500));
+    let readings: Vec<_> = world.readings[before..].iter().take_while(|(time, _)| *time <= at(2500)).collect();
+    assert_eq!(readings, [&(at(2000), Depth::Connections), &(at(2500), Depth::Connections)]);
+}
+
+#[test]
+fn a_short_quiet_period_reads_the_connections_only_for_the_end() {
+    let mut world = World::at_rest(Settings { quiet_period: ms(20), ..settings() });
+    world.hook();
+    world.traffic(5, 5000);
+    world.run_out();
+    let deep = world.readings.iter().filter(|(_, depth)| *depth == Depth::Connections).count();
+    assert_eq!(deep, 2, "at the call and at the end");
+    assert!(world.readings.len() > 200);
 }
 
 #[test]
