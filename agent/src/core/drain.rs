@@ -33,7 +33,7 @@ const AT_REST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 const PACE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
 /// How long before the bound everything is read once more, so that the verdict can tell what holds then.
-const LAST_LOOK: Duration = Duration::from_millis(50);
+const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// The decision.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Core {
     pub(super) settings: Settings,
     pub(super) watched: Watched,
     pub(super) evidence: Option<Evidence>,
+    /// When the evidence came in: a reading takes a while.
+    pub(super) received: Monotonic,
     pub(super) drain: Option<Drain>,
     /// The newest drain's bound.
     pub(super) bound: Option<Monotonic>,
@@ -84,6 +86,7 @@ impl Core {
             watched: Watched::new(&settings.watch),
             settings,
             evidence: None,
+            received: now,
             drain: None,
             bound: None,
             counters: Counters::default(),
@@ -171,7 +174,10 @@ impl Core {
     /// Decides, as far as the evidence and the time allow.
     fn advance(&mut self, now: Monotonic) {
         match &self.drain {
-            Some(drain) if now >= drain.bound => self.end(Reason::Bound, now),
+            Some(drain) if now >= drain.bound => {
+                self.look();
+                self.end(Reason::Bound, now);
+            }
             Some(_) if self.reading.is_some() => {}
             Some(_) => self.advance_drain(now),
             None => self.advance_at_rest(now),
@@ -191,25 +197,11 @@ impl Core {
     }
 
     fn advance_drain(&mut self, now: Monotonic) {
-        let Some(evidence) = &self.evidence else {
+        let (Some(next), Some(drain), Some(evidence)) = (self.look(), &self.drain, &self.evidence) else {
             return;
         };
-        let (since, taken_at) = (self.since(evidence), evidence.taken_at);
-        let Some(drain) = &mut self.drain else {
-            return;
-        };
-        let holds = Holds::of(&Look {
-            settings: &self.settings,
-            evidence,
-            watched: &self.watched,
-            retry: self.retry,
-            handshakes: &self.handshakes,
-            started: drain.started,
-            since,
-        });
-        drain.note(holds, taken_at);
-        let last_look = drain.bound - LAST_LOOK;
-        let (look_at, depth) = match holds.next() {
+        let taken_at = evidence.taken_at;
+        let (look_at, depth) = match next {
             Next::End => {
                 let reason = self.reason();
                 return self.end(reason, now);
@@ -219,14 +211,33 @@ impl Core {
             Next::Wait(time) if time.since(taken_at) >= PACE.1 => (time, Depth::Connections),
             Next::Wait(time) => (time, Depth::Listeners),
             Next::Look(latest) => {
-                let paced = taken_at + pace(taken_at.since(drain.started));
+                let paced = self.received + pace(taken_at.since(drain.started));
                 (latest.map_or(paced, |latest| latest.min(paced)), Depth::Connections)
             }
         };
+        let last_look = drain.bound - LAST_LOOK;
         self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
         if now >= self.look_at {
             self.read(if now >= last_look { Depth::Connections } else { depth }, now);
         }
+    }
+
+    /// Asks every condition what the evidence means to it; `None` without a drain or evidence of its own.
+    fn look(&mut self) -> Option<Next> {
+        let evidence = self.evidence.as_ref()?;
+        let since = self.since(evidence);
+        let drain = self.drain.as_mut().filter(|drain| drain.counts_before.is_some())?;
+        let holds = Holds::of(&Look {
+            settings: &self.settings,
+            evidence,
+            watched: &self.watched,
+            retry: self.retry,
+            handshakes: &self.handshakes,
+            started: drain.started,
+            since,
+        });
+        drain.note(holds, evidence.taken_at);
+        Some(holds.next())
     }
 
     /// Where quiet counts from at the earliest, by what `evidence` shows.

@@ -95,5 +95,5 @@ fn s1_shortly_before_the_bound_everything_is_read_once_more() {
     world.hook();
     world.traffic(1, 21_000);
     let late: Vec<_> = world.readings.iter().filter(|(time, _)| (at(19_900)..at(20_000)).contains(time)).collect();
-    assert_eq!(late, [&(at(19_950), Depth::Connections)]);
+    assert_eq!(late, [&(at(19_900), Depth::Connections)]);
 }

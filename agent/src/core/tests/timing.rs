@@ -79,6 +79,20 @@ fn a_short_quiet_period_reads_the_connections_only_for_the_end() {
 }
 
 #[test]
+fn readings_that_take_long_leave_time_between_them() {
+    let mut world = World::at_rest(settings());
+    world.truth.listeners.insert(port(80), 1);
+    world.reading_takes = ms(500);
+    world.hook();
+    let before = world.readings.len();
+    world.run_to(18_000);
+    let times: Vec<_> = world.readings[before..].iter().map(|(time, _)| *time).collect();
+    let pauses = times.windows(2).map(|pair| pair[1].since(pair[0]));
+    assert!(pauses.skip(3).all(|pause| pause >= ms(750)), "{times:?}");
+    assert!(times.len() > 10);
+}
+
+#[test]
 fn at_rest_a_reading_comes_every_retry_wait() {
     for (name, make) in CASES {
         let mut world = World::at_rest(settings());
