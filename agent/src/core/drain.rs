@@ -26,8 +26,14 @@ use super::{
     witness::Witness,
 };
 
+/// How often the evidence is read while no drain runs, at most and at least.
+const AT_REST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(8));
+
+/// The shortest and the longest time between two looks at what may change at any moment.
+const PACE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
 /// How long before the bound everything is read once more, so that the verdict can tell what holds then.
-const LAST_LOOK: Duration = Duration::from_millis(50);
+const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// How long before all else is met the handshakes are read, so that the last look is a cheap one: it stands if no SYN
 /// has come since then.
@@ -39,6 +45,8 @@ pub struct Core {
     pub(super) settings: Settings,
     pub(super) watched: Watched,
     pub(super) evidence: Option<Evidence>,
+    /// When the evidence came in: a reading takes a while.
+    pub(super) received: Monotonic,
     pub(super) drain: Option<Drain>,
     /// The newest drain's bound.
     pub(super) bound: Option<Monotonic>,
@@ -82,6 +90,7 @@ impl Core {
             watched: Watched::new(&settings.watch),
             settings,
             evidence: None,
+            received: now,
             drain: None,
             bound: None,
             counters: Counters::default(),
@@ -138,6 +147,10 @@ impl Core {
     }
 
     fn hook_called(&mut self, caller: CallerId, wall_time: String, now: Monotonic) {
+        // A drain whose bound has come is over, even if nobody has said so yet: whoever calls now is not to be let go.
+        if self.drain.as_ref().is_some_and(|drain| now >= drain.bound) {
+            self.end(Reason::Bound, now);
+        }
         if let Some(drain) = &mut self.drain {
             drain.callers.insert(caller);
             self.journal.record(now, Transition::CallerJoined(caller));
@@ -165,7 +178,10 @@ impl Core {
     /// Decides, as far as the evidence and the time allow.
     fn advance(&mut self, now: Monotonic) {
         match &self.drain {
-            Some(drain) if now >= drain.bound => self.end(Reason::Bound, now),
+            Some(drain) if now >= drain.bound => {
+                self.look();
+                self.end(Reason::Bound, now);
+            }
             Some(_) if self.reading.is_some() => {}
             Some(_) => self.advance_drain(now),
             None => self.advance_at_rest(now),
@@ -175,8 +191,9 @@ impl Core {
 
     fn advance_at_rest(&mut self, now: Monotonic) {
         if let Some(evidence) = &self.evidence {
-            // Often enough that drops from before a drain are not older than what E2a asks about.
-            self.look_at = evidence.taken_at + self.settings.retry_wait.max(Duration::from_secs(1));
+            // Often enough that what was dropped before a drain is not older than what E2a asks about, and that a new
+            // listener is soon counted.
+            self.look_at = evidence.taken_at + self.settings.retry_wait.clamp(AT_REST.0, AT_REST.1);
         }
         if now >= self.look_at {
             self.read(Depth::Listeners, now);
@@ -184,13 +201,35 @@ impl Core {
     }
 
     fn advance_drain(&mut self, now: Monotonic) {
-        let Some(evidence) = &self.evidence else {
+        let (Some(next), Some(drain), Some(evidence)) = (self.look(), &self.drain, &self.evidence) else {
             return;
         };
-        let (since, taken_at) = (self.since(evidence), evidence.taken_at);
-        let Some(drain) = &mut self.drain else {
-            return;
+        let (taken_at, deep) = (evidence.taken_at, self.settings.depth());
+        let (look_at, depth) = match next {
+            Next::End => {
+                let reason = self.reason();
+                return self.end(reason, now);
+            }
+            Next::ReadConnections => return self.read(deep, now),
+            Next::Wait { until, unread: true } if taken_at < until - LEAD => (until - LEAD, deep),
+            Next::Wait { until, .. } => (until, Depth::Listeners),
+            Next::Look(latest) => {
+                let paced = self.received + pace(taken_at.since(drain.started));
+                (latest.map_or(paced, |latest| latest.min(paced)), deep)
+            }
         };
+        let last_look = drain.bound - LAST_LOOK;
+        self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
+        if now >= self.look_at {
+            self.read(if now >= last_look { deep } else { depth }, now);
+        }
+    }
+
+    /// Asks every condition what the evidence means to it; `None` without a drain or evidence of its own.
+    fn look(&mut self) -> Option<Next> {
+        let evidence = self.evidence.as_ref()?;
+        let since = self.since(evidence);
+        let drain = self.drain.as_mut().filter(|drain| drain.counts_before.is_some())?;
         let holds = Holds::of(&Look {
             settings: &self.settings,
             evidence,
@@ -200,26 +239,8 @@ impl Core {
             started: drain.started,
             since,
         });
-        drain.note(holds, taken_at);
-        let last_look = drain.bound - LAST_LOOK;
-        let deep = self.settings.depth();
-        let (look_at, depth) = match holds.next() {
-            Next::End => {
-                let reason = self.reason();
-                return self.end(reason, now);
-            }
-            Next::ReadConnections => return self.read(deep, now),
-            Next::Wait { until, unread: true } if taken_at < until - LEAD => (until - LEAD, deep),
-            Next::Wait { until, .. } => (until, Depth::Listeners),
-            Next::Look(latest) => {
-                let paced = taken_at + pace(taken_at.since(drain.started));
-                (latest.map_or(paced, |latest| latest.min(paced)), deep)
-            }
-        };
-        self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
-        if now >= self.look_at {
-            self.read(if now >= last_look { deep } else { depth }, now);
-        }
+        drain.note(holds, evidence.taken_at);
+        Some(holds.next())
     }
 
     /// Where quiet counts from at the earliest, by what `evidence` shows.
@@ -298,5 +319,5 @@ impl Drain {
 /// How long to wait before looking again at what may change at any moment: an eighth of the time it has taken so far,
 /// so that looking costs little and delays the end by little.
 pub(super) fn pace(so_far: Duration) -> Duration {
-    (so_far / 8).clamp(Duration::from_millis(10), Duration::from_millis(250))
+    (so_far / 8).clamp(PACE.0, PACE.1)
 }

@@ -59,6 +59,7 @@ impl Core {
         }
         self.handshakes.update(&evidence);
         self.evidence = Some(evidence);
+        self.received = now;
         let news = !unwatched.is_empty();
         self.actions.extend(unwatched.into_iter().map(Action::Watch));
         if news && self.drain.is_some() {

@@ -64,8 +64,7 @@ pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> V
         (SensorState::Proven { .. }, None) => {}
     }
     if let Some(surplus) = drain.blind {
-        let why = format!("{surplus} more handshakes were completed in this namespace than SYNs were seen");
-        unseen.push(not_observed("sensor", why));
+        unseen.push(not_observed("sensor", blind(surplus)));
     }
     if let Err(why) = &evidence.sockets {
         unseen.push(not_observed("sockets", why.clone()));
@@ -83,6 +82,11 @@ pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> V
     unseen.sort();
     unseen.dedup();
     unseen
+}
+
+/// Why a blind sensor is known to be.
+pub(super) fn blind(surplus: u64) -> String {
+    format!("{surplus} more handshakes were completed in this namespace than SYNs were seen")
 }
 
 /// What this version cannot see at all.

@@ -66,7 +66,7 @@ impl Core {
         } else if self.drain.is_none()
             && let Some(evidence) = &self.evidence
         {
-            let paced = evidence.taken_at + pace(evidence.taken_at.since(asked_at)).min(LONGEST_PACE);
+            let paced = self.received + pace(evidence.taken_at.since(asked_at)).min(LONGEST_PACE);
             self.look_at = self.look_at.min(paced);
             if now >= self.look_at {
                 self.read(Depth::Listeners, now);

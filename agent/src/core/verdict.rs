@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::listener::{Family, Port};
 
-/// Why the hook was let go. Stronger claims need stronger evidence; see each one.
+/// Why the hook was let go. Stronger claims need stronger evidence; see each one. Other versions have other reasons, and
+/// a hook lets go for those as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -29,7 +30,7 @@ impl Reason {
     }
 }
 
-/// What a drain can be held by.
+/// What a drain can be held by. Other versions have further ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Condition {

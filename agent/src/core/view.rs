@@ -63,6 +63,11 @@ impl Core {
         self.evidence.as_ref()
     }
 
+    /// S3: what showed the sensor to be blind in the drain under way, in words.
+    pub fn blind(&self) -> Option<String> {
+        self.drain.as_ref().and_then(|drain| drain.blind).map(report::blind)
+    }
+
     /// The last drain's result.
     pub fn verdict(&self) -> Option<&Arc<Verdict>> {
         self.verdict.as_ref()

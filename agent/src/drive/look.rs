@@ -38,7 +38,7 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             (None, Some(_)) => State::Ended,
             (None, None) => State::Serving,
         },
-        sensor: sensor(core.evidence(), reader),
+        sensor: sensor(core, reader),
         listeners: core.listeners(),
         drain: drain.map(|drain| DrainStatus {
             started_at: drain.started_at,
@@ -57,9 +57,9 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
     }
 }
 
-fn sensor(evidence: Option<&Evidence>, reader: &Reader) -> SensorStatus {
-    let (strategy, why): (Strategy, _) = match evidence.map(|evidence| &evidence.sensor) {
-        Some(SensorState::Proven { strategy, .. }) => (*strategy, None),
+fn sensor(core: &Core, reader: &Reader) -> SensorStatus {
+    let (strategy, why): (Strategy, _) = match core.evidence().map(|evidence| &evidence.sensor) {
+        Some(SensorState::Proven { strategy, .. }) => (*strategy, core.blind()),
         Some(SensorState::Unproven { strategy, why }) => (*strategy, Some(why.clone())),
         None => (reader.sensor().strategy(), Some("nothing has been read yet".to_owned())),
     };

@@ -13,6 +13,9 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 /// Larger than what the kernel puts into one part of a dump (`NLMSG_GOODSIZE`, at most 32 KiB).
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
+/// The state of a handshake under way, also where the kernel keeps no whole socket for it (`inet_req_diag_fill`).
+const TCP_SYN_RECV: u8 = 3;
+
 /// An open conversation with the kernel.
 pub(super) struct Dump {
     socket: Socket,
@@ -23,13 +26,16 @@ pub(super) struct Dump {
 pub(super) enum States {
     Listening,
     Handshakes,
-    Established,
+    /// Handshakes under way and established connections, in one walk over the machine's whole table.
+    Connections,
 }
 
 /// One socket.
 pub(super) struct DumpedSocket {
     pub(super) local: IpAddr,
     pub(super) local_port: u16,
+    /// Its handshake is under way.
+    pub(super) handshake: bool,
     pub(super) receive_queue: u32,
     pub(super) cookie: u64,
 }
@@ -73,7 +79,7 @@ impl Dump {
             states: match states {
                 States::Listening => StateFlags::LISTEN,
                 States::Handshakes => StateFlags::SYN_RECV,
-                States::Established => StateFlags::ESTABLISHED,
+                States::Connections => StateFlags::SYN_RECV | StateFlags::ESTABLISHED,
             },
             socket_id: if family == AF_INET { SocketId::new_v4() } else { SocketId::new_v6() },
         };
@@ -111,6 +117,7 @@ fn dumped(response: &InetResponse) -> DumpedSocket {
     DumpedSocket {
         local: id.source_address,
         local_port: id.source_port,
+        handshake: response.header.state == TCP_SYN_RECV,
         receive_queue: response.header.recv_queue,
         cookie: u64::from_ne_bytes(id.cookie),
     }

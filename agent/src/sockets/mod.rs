@@ -26,35 +26,40 @@ pub fn read(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, String> {
 }
 
 fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
-    let mut sockets = Sockets::default();
     let mut dump = Dump::open()?;
+    // The handshakes before the accept queues: one that is completed meanwhile is then in its queue, or was taken.
+    let connections = match depth {
+        Depth::Listeners => None,
+        Depth::Handshakes => Some(connections(&mut dump, States::Handshakes)?),
+        Depth::Connections => Some(connections(&mut dump, States::Connections)?),
+    };
+    let mut listeners = BTreeMap::new();
     dump.each(States::Listening, |socket| {
         if let (true, Ok(port)) = (reachable(socket.local), Port::try_from(socket.local_port)) {
             // For a listening socket `idiag_rqueue` is the length of its accept queue (`tcp_diag_get_info`).
-            *sockets.listeners.entry(port).or_default() += u64::from(socket.receive_queue);
+            *listeners.entry(port).or_default() += u64::from(socket.receive_queue);
         }
     })?;
-    if depth >= Depth::Handshakes {
-        let mut connections = Connections::default();
-        dump.each(States::Handshakes, |socket| {
-            if let Ok(port) = Port::try_from(socket.local_port) {
-                connections.handshakes.insert(HandshakeId(socket.cookie), port);
-            }
-        })?;
-        if depth >= Depth::Connections {
-            let mut established = BTreeMap::new();
-            dump.each(States::Established, |socket| {
-                if let Ok(port) = Port::try_from(socket.local_port)
-                    && (sockets.listeners.contains_key(&port) || also.contains(&port))
-                {
-                    *established.entry(port).or_default() += 1;
-                }
-            })?;
-            connections.established = Some(established);
+    let connections = connections.map(|(handshakes, mut established)| {
+        established.retain(|port, _| listeners.contains_key(port) || also.contains(port));
+        Connections { handshakes, established: (depth == Depth::Connections).then_some(established) }
+    });
+    Ok(Sockets { listeners, connections })
+}
+
+type Handshakes = BTreeMap<HandshakeId, Port>;
+type Established = BTreeMap<Port, u64>;
+
+fn connections(dump: &mut Dump, states: States) -> Result<(Handshakes, Established), DumpError> {
+    let (mut handshakes, mut established) = (Handshakes::new(), Established::new());
+    dump.each(states, |socket| match Port::try_from(socket.local_port) {
+        Ok(port) if socket.handshake => {
+            handshakes.insert(HandshakeId(socket.cookie), port);
         }
-        sockets.connections = Some(connections);
-    }
-    Ok(sockets)
+        Ok(port) => *established.entry(port).or_default() += 1,
+        Err(_) => {}
+    })?;
+    Ok((handshakes, established))
 }
 
 /// Whether a listener on this address can be reached from outside the pod.

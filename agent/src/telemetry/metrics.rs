@@ -168,3 +168,50 @@ impl Default for Metrics {
 fn seconds(milliseconds: u64) -> f64 {
     std::time::Duration::from_millis(milliseconds).as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        core::{
+            listener::{Family as IpFamily, Port},
+            verdict::{FamilyCounts, Listener, Protocol, Strategy},
+        },
+        server::status::{SensorStatus, Status},
+    };
+
+    fn look(new: Option<u64>) -> Look {
+        let sensor = SensorStatus { strategy: Strategy::Tcx, healthy: true, why: None, interfaces: Vec::new() };
+        let counts =
+            FamilyCounts { family: IpFamily::V6, new, opaque: new, last_attempt_ago_ms: Some(1500), quiet: false };
+        let listener = Listener {
+            port: Port::try_from(80).unwrap(),
+            protocol: Protocol::Tcp,
+            closed_at_ms: None,
+            families: vec![counts],
+        };
+        let status = Status {
+            version: String::new(),
+            uptime_ms: 0,
+            state: State::Serving,
+            sensor,
+            listeners: Vec::new(),
+            drain: None,
+            drains_ended: 0,
+            verdict: None,
+            journal: Vec::new(),
+        };
+        Look { status, totals: vec![listener], evidence: None }
+    }
+
+    #[test]
+    fn what_nothing_counts_has_no_sample() {
+        let sample = r#"lastsyn_attempts_total{port="80",family="IPv6",class="new"}"#;
+        let counted = Metrics::new().text(&look(Some(7)));
+        assert!(counted.contains(&format!("{sample} 7\n")), "{counted}");
+        let age = r#"lastsyn_last_attempt_age_seconds{port="80",family="IPv6"} 1.5"#;
+        assert!(counted.contains(age), "{counted}");
+        let uncounted = Metrics::new().text(&look(None));
+        assert!(!uncounted.contains("lastsyn_attempts_total{"), "{uncounted}");
+    }
+}

@@ -57,6 +57,18 @@ fn s1_the_bound_does_not_name_what_holds_no_longer() {
 }
 
 #[test]
+fn s1_a_call_at_the_bound_begins_a_drain_of_its_own() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.traffic(100, 19_999);
+    world.now = at(20_000); // the clock's event comes a little later
+    let caller = world.hook();
+    assert_eq!(world.answers.len(), 1);
+    let answered = world.run_out();
+    assert_eq!((answered.caller, answered.at, answered.reason()), (caller, at(22_000), Reason::Quiet));
+}
+
+#[test]
 fn s1_a_reading_that_never_comes_does_not_hold_the_bound() {
     let mut world = World::at_rest(settings());
     world.core.handle(Event::HookCalled { caller: CallerId(9), wall_time: String::new() }, at(0));
@@ -83,5 +95,5 @@ fn s1_shortly_before_the_bound_everything_is_read_once_more() {
     world.hook();
     world.traffic(1, 21_000);
     let late: Vec<_> = world.readings.iter().filter(|(time, _)| (at(19_900)..at(20_000)).contains(time)).collect();
-    assert_eq!(late, [&(at(19_950), Depth::Handshakes)]);
+    assert_eq!(late, [&(at(19_900), Depth::Handshakes)]);
 }

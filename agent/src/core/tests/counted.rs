@@ -107,5 +107,5 @@ fn ages_are_told_from_the_last_reading_and_not_past_it() {
     let answered = world.run_out();
     let counts = &answered.verdict.listeners[0].families[0];
     assert_eq!((answered.at, answered.reason(), counts.quiet), (at(5000), Reason::Bound, false));
-    assert_eq!((counts.new, counts.last_attempt_ago_ms), (Some(49), Some(50)), "read at 4950");
+    assert_eq!((counts.new, counts.last_attempt_ago_ms), (Some(48), Some(100)), "read at 4900");
 }

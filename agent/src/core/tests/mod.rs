@@ -7,6 +7,7 @@ mod counted;
 mod floor;
 mod handshakes;
 mod properties;
+mod pure;
 mod quiet;
 mod restart;
 mod retry;

@@ -116,6 +116,19 @@ fn s3_while_the_sensor_is_gone_quiet_needs_the_counters_to_be_still() {
 }
 
 #[test]
+fn s3_the_status_shows_a_sensor_that_was_found_blind() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    assert_eq!(world.core.blind(), None);
+    world.truth.sees = false;
+    world.connect(80);
+    world.look();
+    assert!(world.core.blind().unwrap().starts_with("1 more handshakes"));
+    world.run_out();
+    assert_eq!(world.core.blind(), None, "told by the verdict");
+}
+
+#[test]
 fn s3_each_thing_that_was_not_observed_forbids_quiet() {
     let mut world = World::at_rest(settings());
     let why = "no program on it".to_owned();

@@ -2,11 +2,11 @@
 //! nothing is due again once it has been done.
 
 use super::{
-    truth::port,
+    truth::{ms, port},
     world::{World, at, settings},
 };
 use crate::core::{
-    event::{ByFamily, Event},
+    event::{ByFamily, Depth, Event},
     settings::Settings,
 };
 
@@ -54,6 +54,31 @@ fn attempts_that_never_stop_cost_a_reading_each_quiet_period() {
     world.traffic(1, 20_000);
     let readings = world.readings.len() - before;
     assert!(readings <= 14, "{readings}");
+}
+
+#[test]
+fn a_short_quiet_period_reads_the_connections_only_for_the_end() {
+    let mut world = World::at_rest(Settings { quiet_period: ms(20), ..settings() });
+    world.hook();
+    world.traffic(5, 5000);
+    world.run_out();
+    let deep = world.readings.iter().filter(|(_, depth)| *depth == Depth::Handshakes).count();
+    assert_eq!(deep, 2, "at the call and at the end");
+    assert!(world.readings.len() > 200);
+}
+
+#[test]
+fn readings_that_take_long_leave_time_between_them() {
+    let mut world = World::at_rest(settings());
+    world.truth.listeners.insert(port(80), 1);
+    world.reading_takes = ms(500);
+    world.hook();
+    let before = world.readings.len();
+    world.run_to(18_000);
+    let times: Vec<_> = world.readings[before..].iter().map(|(time, _)| *time).collect();
+    let pauses = times.windows(2).map(|pair| pair[1].since(pair[0]));
+    assert!(pauses.skip(3).all(|pause| pause >= ms(750)), "{times:?}");
+    assert!(times.len() > 10);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) struct World {
     pub(super) now: Monotonic,
     pub(super) answers: Vec<Answered>,
     pub(super) exited: Option<Monotonic>,
+    /// How long a reading takes.
+    pub(super) reading_takes: Duration,
     /// Every reading that was asked for, with its time.
     pub(super) readings: Vec<(Monotonic, Depth)>,
     callers: u64,
@@ -62,7 +64,8 @@ impl World {
     pub(super) fn with(settings: Settings, truth: Truth) -> Self {
         let core = Core::new(settings, START);
         let (answers, readings) = (Vec::new(), Vec::new());
-        let mut world = Self { core, truth, now: START, answers, exited: None, readings, callers: 0 };
+        let (exited, reading_takes) = (None, Duration::ZERO);
+        let mut world = Self { core, truth, now: START, answers, exited, reading_takes, readings, callers: 0 };
         world.handle(Event::Clock);
         world
     }
@@ -118,6 +121,7 @@ impl World {
                 Action::Read(depth) => {
                     self.readings.push((self.now, depth));
                     let evidence = self.truth.evidence(depth, self.now);
+                    self.now = self.now + self.reading_takes;
                     self.core.handle(Event::Evidence(Box::new(evidence)), self.now);
                 }
                 Action::Watch(port) => self.truth.watch(port, self.now),
