@@ -71,6 +71,23 @@ fn the_agents_program_is_first_whoever_came_before_or_comes_after() {
 }
 
 #[test]
+fn a_program_that_came_and_went_holds_the_drain() {
+    let pair = Pair::new().unwrap();
+    let _server = Server::start(&pair.pod, ServerConfig::default()).unwrap();
+    let agent = start(&pair).unwrap();
+    let call = agent.drain().unwrap();
+    await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining")).unwrap();
+    let chain = programs_on(&pair.pod, INTERFACE).unwrap();
+    // In between it could have hidden anything from the agent's program, and leaves no trace but the chain's revision.
+    drop(Stranger::attach_first(&pair.pod, INTERFACE).unwrap());
+    await_condition("the chain as before", SOON, || programs_on(&pair.pod, INTERFACE).unwrap() == chain).unwrap();
+    let gone_at = monotonic_now();
+    let answer = call.wait(SOON).unwrap();
+    let held = Duration::from_nanos(answer.answered_at - gone_at);
+    assert!(held >= QUIET, "the drain ended {held:?} after another program had gone: {}", answer.verdict);
+}
+
+#[test]
 fn with_reattaching_off_the_agent_says_that_it_is_blind() {
     let pair = Pair::new().unwrap();
     let _server = Server::start(&pair.pod, ServerConfig::default()).unwrap();
