@@ -10,7 +10,8 @@ use lastsyn_tests::{Agent, AgentConfig, Connection, Pair, Server, ServerConfig, 
 use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(20);
-const QUIET: Duration = Duration::from_millis(1200);
+/// Long enough for a slow machine to set a scene while a drain lasts.
+const QUIET: Duration = Duration::from_secs(2);
 /// Makes the agent's program run in a kernel without TCX.
 const WITHOUT_TCX: &str = env!("CARGO_BIN_EXE_without_tcx");
 
@@ -45,7 +46,7 @@ fn without_capabilities_the_agent_runs_on_the_counters_and_is_never_sure() {
     assert_eq!(Connection::open(&pair.client, pair.targets(80)[0], SOON).unwrap().request().unwrap(), "server");
     let connected_at = lastsyn_tests::monotonic_now();
     let answer = call.wait(SOON).unwrap();
-    let held = Duration::from_nanos(answer.answered_at - connected_at);
+    let held = Duration::from_nanos(answer.answered_at.saturating_sub(connected_at));
     assert!(held >= QUIET, "the drain ended {held:?} after a connection: {}", answer.verdict);
     is_unverified(&answer.verdict, &why);
 }

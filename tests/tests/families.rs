@@ -78,7 +78,7 @@ fn a_dual_stack_listener_counts_both_families_apart() {
 
 /// An agent that has found the listener.
 fn start(pair: &Pair) -> Result<Agent> {
-    let agent = Agent::start(&pair.pod, AgentConfig::default().env("LASTSYN_DRAIN_QUIET_PERIOD", "1s"))?;
+    let agent = Agent::start(&pair.pod, AgentConfig::default().env("LASTSYN_DRAIN_QUIET_PERIOD", "2s"))?;
     let status = agent.status_of_now()?;
     ensure!(status["sensor"]["healthy"] == true, "the agent has no sensor: {status}");
     Ok(agent)

@@ -21,7 +21,8 @@ use lastsyn_tests::{
 use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(20);
-const QUIET: Duration = Duration::from_millis(1200);
+/// Long enough for a slow machine to set a scene while a drain lasts.
+const QUIET: Duration = Duration::from_secs(2);
 const WATCHED: u16 = 80;
 const UNWATCHED: u16 = 9000;
 
@@ -99,7 +100,7 @@ fn connects_that_the_sensor_missed_are_never_quiet() {
     // Not always all ten: a handshake that was open when the drain began excuses one.
     assert!(why.contains("more handshakes were completed in this namespace than SYNs were seen"), "{verdict}");
     assert_eq!(programs_on(&pair.pod, INTERFACE).unwrap(), own, "the program is back");
-    let held = Duration::from_nanos(answer.answered_at - missed_at);
+    let held = Duration::from_nanos(answer.answered_at.saturating_sub(missed_at));
     assert!(held >= QUIET, "the drain ended {held:?} after connects that it had not seen: {verdict}");
     assert!(journal(&agent).contains("the sensor is blind"), "{}", journal(&agent));
 
@@ -125,7 +126,7 @@ fn a_sensor_that_stays_away_is_never_quiet() {
     assert_eq!(verdict["reason"], "unverified", "{verdict}");
     assert!(not_observed(verdict, "sensor").contains("sensor.reattach is off"), "{verdict}");
     assert!(programs_on(&pair.pod, INTERFACE).unwrap().is_empty());
-    let held = Duration::from_nanos(answer.answered_at - missed_at);
+    let held = Duration::from_nanos(answer.answered_at.saturating_sub(missed_at));
     assert!(held >= QUIET, "the drain ended {held:?} after a connect that it had not seen: {verdict}");
 }
 
