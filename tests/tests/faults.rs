@@ -67,7 +67,10 @@ impl Hook {
         let verdict = self.ended()?;
         let took = self.took();
         ensure!(took >= self.bound, "the hook ended after {took:?}: {verdict}");
-        ensure!(verdict["reason"] == "bound" && verdict["by"] == "hook", "{verdict}");
+        ensure!(
+            verdict.get("reason") == Some(&"bound".into()) && verdict.get("by") == Some(&"hook".into()),
+            "{verdict}"
+        );
         Ok(verdict)
     }
 }

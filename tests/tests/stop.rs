@@ -36,7 +36,9 @@ fn left(agent: &Agent, within: Duration) -> Result<()> {
 }
 
 fn await_drain(agent: &Agent) -> Result<()> {
-    await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining"))
+    await_condition("the drain", SOON, || {
+        agent.status().is_ok_and(|status| status.get("state") == Some(&"draining".into()))
+    })
 }
 
 fn since(moment: u64) -> Duration {
@@ -121,9 +123,9 @@ fn the_bound_is_that_of_the_drain_that_ran() {
     let answer = call.wait(SOON).unwrap();
     assert_eq!((answer.status, &answer.verdict["reason"]), (200, &"bound".into()));
     left(&agent, SOON).unwrap();
-    assert!(since(answer.called_at) >= Duration::from_millis(3000), "{:?}", since(answer.called_at));
+    assert!(since(answer.called_at) >= Duration::from_secs(3), "{:?}", since(answer.called_at));
     // Counted from the signal it would be longer than this.
-    assert!(since(asked_at) < Duration::from_millis(3000), "{:?}", since(asked_at));
+    assert!(since(asked_at) < Duration::from_secs(3), "{:?}", since(asked_at));
     let attempts = client.stop().unwrap();
     assert!(attempts.iter().all(|attempt| attempt.outcome == Outcome::Served { by: "server".to_owned() }));
 }

@@ -78,8 +78,7 @@ impl Plan {
             // As a kubelet does: whenever the hook ends, and at once.
             let ended_at = hook.as_ref().map(ended).transpose()?;
             server.soft_stop()?;
-            await_condition("closed listeners", SOON, || listens(&world.pod_a, PORT).map_or_else(failed, is_false))
-                .and_then(|closed| closed)?;
+            await_condition("closed listeners", SOON, || listens(&world.pod_a, PORT).is_ok_and(|listens| !listens))?;
             joined(moving)?;
             anyhow::Ok(ended_at)
         })?;
@@ -87,26 +86,15 @@ impl Plan {
         wait_until(stopped_at, self.go_on)?;
         let attempts = client.stop()?;
         server.wait(SOON).context("HAProxy ends when its connections have")?;
-        Ok(self.result(attempts, called_at, hook_ended_at, stopped_at, hook.as_ref()))
-    }
-
-    fn result(
-        &self,
-        attempts: Vec<Attempt>,
-        called_at: u64,
-        hook_ended_at: Option<u64>,
-        stopped_at: u64,
-        hook: Option<&Process>,
-    ) -> Round {
         let last = attempts.iter().rev().find(|attempt| served_by(attempt, "a")).map(|attempt| attempt.tried_at);
         let until_hook = |from: u64| hook_ended_at.map(|end| Duration::from_nanos(end.saturating_sub(from)));
-        Round {
+        Ok(Round {
             hook_took: until_hook(called_at),
-            verdict: hook.and_then(|hook| serde_json::from_str(&hook.text(Stream::Output)).ok()),
+            verdict: hook.as_ref().and_then(|hook| serde_json::from_str(&hook.text(Stream::Output)).ok()),
             since_last_served: last.and_then(until_hook),
             tried_after_stop: attempts.iter().filter(|attempt| attempt.tried_at > stopped_at).count(),
             attempts,
-        }
+        })
     }
 }
 
@@ -179,14 +167,6 @@ fn ended(hook: &Process) -> Result<u64> {
 
 fn joined(moving: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
     moving.join().unwrap_or_else(|_panic| Err(anyhow!("moving the forwarding panicked")))
-}
-
-fn failed(error: anyhow::Error) -> Option<Result<()>> {
-    Some(Err(error))
-}
-
-fn is_false(listens: bool) -> Option<Result<()>> {
-    (!listens).then_some(Ok(()))
 }
 
 fn served_by(attempt: &Attempt, name: &str) -> bool {
