@@ -38,7 +38,7 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
         started_at: drain.wall_time.clone(),
         duration_ms: millis(at.since(drain.started)),
         held_by: held_by(drain, *at),
-        holding: if *reason == Reason::Bound { drain.holding() } else { Vec::new() },
+        holding: drain.holding(),
         listeners: seen.map_or_else(Vec::new, |(evidence, since)| {
             let from = From { before: drain.counts_before.as_ref(), since, quiet_period: *quiet_period };
             listeners(watched, evidence, from)

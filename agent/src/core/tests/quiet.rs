@@ -169,14 +169,16 @@ fn e2_evidence_from_before_the_hooks_call_decides_nothing() {
 
 #[test]
 fn e2_a_shallow_look_does_not_stand_for_the_reading_that_was_asked_for() {
-    let mut world = World::at_rest(Settings { quiet_period: ms(1), exit_at_connections: Some(0), ..settings() });
-    world.truth.established.insert(port(80), 1);
+    let mut world = World::at_rest(settings());
     world.core.handle(Event::HookCalled { caller: CallerId(9), wall_time: String::new() }, world.now);
+    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Handshakes))));
     world.now = at(10);
     let look = world.truth.evidence(Depth::Listeners, world.now);
     world.core.handle(Event::Evidence(Box::new(look)), world.now);
-    assert!(matches!(world.core.poll(), Some(Action::Read(Depth::Handshakes))));
-    assert_eq!(world.core.poll(), None);
+    assert_eq!((world.core.poll(), world.core.poll_timeout()), (None, Some(at(20_000))), "it still waits for it");
+    let reading = world.truth.evidence(Depth::Handshakes, world.now);
+    world.core.handle(Event::Evidence(Box::new(reading)), world.now);
+    assert_eq!((world.core.poll(), world.core.poll_timeout()), (None, Some(at(2000))));
 }
 
 #[test]

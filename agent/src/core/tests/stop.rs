@@ -4,7 +4,11 @@ use super::{
     truth::{ms, port},
     world::{World, at, settings},
 };
-use crate::core::{event::Event, settings::Settings, verdict::Reason};
+use crate::core::{
+    event::{Action, Depth, Event},
+    settings::Settings,
+    verdict::Reason,
+};
 
 #[test]
 fn s7_with_no_open_listener_it_leaves_at_once() {
@@ -124,6 +128,23 @@ fn s7_a_socket_table_that_cannot_be_read_keeps_nobody() {
     world.truth.sockets_broken = Some("no sock_diag".to_owned());
     world.handle(Event::Terminate);
     assert_eq!(world.exited, Some(at(0)));
+}
+
+#[test]
+fn s7_a_reading_that_is_under_way_at_the_signal_is_followed_by_another() {
+    let mut world = World::at_rest(settings());
+    world.truth.listeners.clear();
+    let due = world.core.poll_timeout().unwrap();
+    world.core.handle(Event::Clock, due);
+    assert!(matches!(world.core.poll(), Some(Action::Read(_))));
+    let before = world.truth.evidence(Depth::Listeners, due);
+    world.now = due + ms(1);
+    world.core.handle(Event::Terminate, world.now);
+    assert!(matches!(world.core.poll(), Some(Action::Read(_))));
+    world.handle(Event::Evidence(Box::new(before)));
+    assert_eq!(world.exited, None);
+    world.look();
+    assert_eq!(world.exited, Some(world.now));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! S9: the watched set.
 
 use super::{
-    truth::{Truth, port},
+    truth::{Truth, ms, port},
     world::{START, World, at, settings},
 };
 use crate::core::{
@@ -109,6 +109,16 @@ fn s9_a_listener_that_appears_in_the_drain_is_quiet_from_then_on() {
     assert_eq!((answered.at, answered.reason()), (at(4500), Reason::Quiet));
     assert_eq!(answered.verdict.listeners[2].families[0].new, Some(1));
     assert!(world.journal().contains(&Transition::ListenerFound(port(8080))));
+}
+
+#[test]
+fn s9_a_listener_that_appears_in_the_drain_costs_one_quiet_period_and_no_more() {
+    let mut world = World::at_rest(Settings { quiet_period: ms(100), ..settings() });
+    world.hook();
+    world.traffic(50, 10_000);
+    world.truth.listeners.insert(port(8080), 0);
+    let end = world.run_out().at;
+    assert_eq!(end, world.truth.attempts[&port(8080)].watched_since + ms(100));
 }
 
 #[test]
