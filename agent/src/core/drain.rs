@@ -274,7 +274,10 @@ impl Core {
             strategy: self.evidence.as_ref().map_or(Strategy::Counters, |evidence| evidence.sensor.strategy()),
             quiet_period: self.settings.quiet_period,
         }));
-        self.actions.extend(drain.callers.iter().map(|caller| Action::Answer(*caller, Arc::clone(&verdict))));
+        // Before anything else that is to be done: a reading takes a while.
+        for caller in drain.callers.iter().rev() {
+            self.actions.push_front(Action::Answer(*caller, Arc::clone(&verdict)));
+        }
         self.drain = None;
         self.journal.record(now, Transition::DrainEnded(reason));
         self.drains_ended = self.drains_ended.saturating_add(1);

@@ -82,6 +82,19 @@ fn s1_a_reading_that_never_comes_does_not_hold_the_bound() {
 }
 
 #[test]
+fn s1_nothing_is_read_before_the_answer() {
+    // A reading that ends after the bound shows a listener that is to be counted and read from then on.
+    let mut world = World::at_rest(Settings { min_wait: ms(19_800), ..settings() });
+    world.hook();
+    world.run_to(19_700);
+    world.reading_takes = ms(300);
+    world.truth.listeners.insert(port(8080), 0);
+    let answered = world.run_out();
+    assert!(answered.at < at(20_200), "{}", answered.at_ms());
+    assert_eq!(answered.reason(), Reason::Bound);
+}
+
+#[test]
 fn s1_a_bound_shorter_than_the_last_look_before_it() {
     let mut world = World::at_rest(Settings { max_wait: ms(20), quiet_period: ms(20), ..settings() });
     world.hook();

@@ -143,6 +143,10 @@ impl Script {
             prop_assert_eq!(answered.reason() == Reason::Bound, !answered.verdict.holding.is_empty());
         }
         let told: BTreeSet<_> = answered.verdict.listeners.iter().map(|listener| listener.port).collect();
+        if answered.reason() != Reason::Bound {
+            let reset = answered.would_reset.intersection(&told).next();
+            prop_assert!(reset.is_none(), "E3: the listener of {reset:?} still has something to lose");
+        }
         if answered.reason() == Reason::Quiet {
             prop_assert!(told.is_superset(&drain.open), "S9: {told:?} of {:?}", drain.open);
             self.check_quiet(drain, answered)?;

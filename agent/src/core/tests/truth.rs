@@ -44,7 +44,8 @@ pub(super) struct Truth {
     pub(super) uncountable: BTreeSet<Port>,
     pub(super) not_observed: Vec<NotObserved>,
     pub(super) came: Vec<Came>,
-    handshakes_begun: u64,
+    /// When each handshake began.
+    begun: BTreeMap<HandshakeId, Monotonic>,
 }
 
 pub(super) fn port(number: u16) -> Port {
@@ -74,7 +75,7 @@ impl Truth {
             uncountable: BTreeSet::new(),
             not_observed: Vec::new(),
             came: Vec::new(),
-            handshakes_begun: 0,
+            begun: BTreeMap::new(),
         }
     }
 
@@ -123,10 +124,19 @@ impl Truth {
     /// A SYN comes and is answered; its handshake stays under way.
     pub(super) fn begin(&mut self, port: Port, family: Family, now: Monotonic) -> HandshakeId {
         self.syn(port, family, now);
-        self.handshakes_begun += 1;
-        let id = HandshakeId(self.handshakes_begun);
+        let id = HandshakeId(self.begun.len() as u64 + 1);
+        self.begun.insert(id, now);
         self.handshakes.insert(id, port);
         id
+    }
+
+    /// The ports whose listener would reset something if it closed now: a connection that waits to be accepted, or a
+    /// handshake that is younger than `grace`.
+    pub(super) fn would_reset(&self, grace: Duration, now: Monotonic) -> BTreeSet<Port> {
+        let young = |id: &HandshakeId| self.begun.get(id).is_some_and(|begun| *begun + grace > now);
+        let handshakes = self.handshakes.iter().filter(|(id, _)| young(id)).map(|(_, port)| *port);
+        let queued = self.listeners.iter().filter(|(_, queue)| **queue > 0).map(|(port, _)| *port);
+        handshakes.chain(queued).collect()
     }
 
     /// A handshake under way is completed.

@@ -1,6 +1,6 @@
 //! The world's clock, and the loop that drives the core as the agent's does.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use super::truth::{Truth, ms, port};
 use crate::core::{
@@ -8,7 +8,7 @@ use crate::core::{
     drain::Core,
     event::{Action, CallerId, Depth, Event, HandshakeId},
     journal::Transition,
-    listener::Family,
+    listener::{Family, Port},
     settings::{Settings, Watch},
     verdict::{Condition, Reason, Verdict},
 };
@@ -38,6 +38,8 @@ pub(super) struct Answered {
     pub(super) at: Monotonic,
     pub(super) caller: CallerId,
     pub(super) verdict: Arc<Verdict>,
+    /// The ports whose listener would reset something if it closed now.
+    pub(super) would_reset: BTreeSet<Port>,
 }
 
 /// What the configuration's defaults make of the settings: quiet 2 s, retry 8 s, bound 20 s.
@@ -125,7 +127,10 @@ impl World {
                     self.core.handle(Event::Evidence(Box::new(evidence)), self.now);
                 }
                 Action::Watch(port) => self.truth.watch(port, self.now),
-                Action::Answer(caller, verdict) => self.answers.push(Answered { at: self.now, caller, verdict }),
+                Action::Answer(caller, verdict) => {
+                    let would_reset = self.truth.would_reset(self.core.settings.handshake_grace, self.now);
+                    self.answers.push(Answered { at: self.now, caller, verdict, would_reset });
+                }
                 Action::Exit => self.exited = Some(self.now),
             }
         }
