@@ -61,7 +61,6 @@ impl Core {
         if now >= stopping.limit(self.bound, &self.settings) || (self.drain.is_none() && open == Some(false)) {
             if stopping.leave() {
                 self.journal.record(now, Transition::Stopping);
-                self.actions.retain(|action| !matches!(action, Action::Read(_)));
                 self.actions.push_back(Action::Exit);
             }
         } else if self.drain.is_none()

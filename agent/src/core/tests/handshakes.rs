@@ -65,6 +65,32 @@ fn e3_a_handshake_that_is_never_completed_is_waited_for_once() {
 }
 
 #[test]
+fn e3_a_blind_sensor_does_not_show_that_no_handshake_has_begun() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.truth.sees = false;
+    world.run_to(100).connect(80);
+    world.look(); // blind
+    world.run_to(1000);
+    world.begin(80);
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(5050), Reason::Unverified), "first seen at 2050");
+}
+
+#[test]
+fn e3_a_gap_in_the_sensor_does_not_show_that_no_handshake_has_begun() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(500);
+    world.truth.sees = false;
+    world.begin(80);
+    world.run_to(600);
+    world.truth.mend_sensor(world.now);
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(5550), Reason::Unverified), "first seen at 2550");
+}
+
+#[test]
 fn e3_handshakes_of_other_ports_do_not_hold() {
     let mut world = World::at_rest(Settings { watch: Watch::Ports(vec![port(80)]), ..settings() });
     world.truth.listeners.insert(port(443), 3);
