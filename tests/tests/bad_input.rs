@@ -30,9 +30,13 @@ fn an_address_in_use_ends_with_1_and_advice() {
         let said = fails(&pair, AgentConfig::default(), 1);
         assert!(said.contains("is in use"), "{said}");
     }
-    let _first = Agent::start(&pair.pod, AgentConfig::default()).unwrap();
+    let first = Agent::start(&pair.pod, AgentConfig::default()).unwrap();
     let said = fails(&pair, AgentConfig::default(), 1);
     assert!(said.contains("is in use"), "{said}");
+    // The second one has not pushed its programs in front of the first one's.
+    let status = first.status_of_now().unwrap();
+    let proven = status["journal"].to_string().matches("is known to see every SYN").count();
+    assert_eq!(proven, 1, "{status}");
 }
 
 #[test]

@@ -3,13 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    io::Write,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
     time::Duration,
 };
 
 use lastsyn_tests::{
     Agent, AgentConfig, Host, Pair,
     agent::{self, DrainCall},
+    await_condition,
     http::{self, Method},
 };
 
@@ -96,6 +98,32 @@ fn an_address_that_the_pod_gets_later_is_its_own() {
     agent.status_of_now().unwrap();
     let target = SocketAddr::from(([10, 0, 0, 77], agent::PORT));
     assert_eq!(DrainCall::place(&pair.pod, target).unwrap().wait(SOON).unwrap().status, 200);
+}
+
+#[test]
+fn outsiders_who_take_every_place_turn_nobody_of_the_pod_away_and_keep_no_place() {
+    let pair = Pair::new().unwrap();
+    let agent = start(&pair.pod);
+    let target = pair.targets(agent::PORT)[0];
+    // More than there are places, each of which asks on and on, and reads nothing.
+    let outsiders: Vec<TcpStream> = pair.client.run(|| (0..80).map(|_| ask_without_end(target)).collect());
+    let looks = || http::get(&pair.client, target, "/healthz", SOON).is_ok_and(|answer| answer.status == 200);
+    await_condition("every place is taken", SOON, || !looks()).unwrap();
+
+    agent.status_of_now().unwrap();
+    let answer = DrainCall::place(&pair.pod, target).unwrap().wait(SOON).unwrap();
+    assert_eq!(answer.status, 200, "by the pod's own address: {}", answer.verdict);
+    await_condition("there are places again", Duration::from_secs(40), looks).unwrap();
+    drop(outsiders);
+}
+
+/// A connection with more requests in it than the agent can answer without being read.
+fn ask_without_end(target: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(target).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
+    let requests = b"GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(1000);
+    while stream.write_all(&requests).is_ok() {}
+    stream
 }
 
 fn start(pod: &Host) -> Agent {

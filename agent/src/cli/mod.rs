@@ -41,10 +41,14 @@ pub fn main(arguments: &[OsString]) -> Exit {
     }
 }
 
-/// The arguments of `drain`, flags in front of the word included: the hook is recognised before anything is refused.
+/// The arguments of `drain`, those in front of the word included: the hook is recognised before anything is refused,
+/// also where a flag's value stands before it.
 fn hook_arguments(arguments: &[OsString]) -> Option<Vec<String>> {
     let own: Vec<String> = arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
-    let at = own.iter().position(|argument| !argument.starts_with('-'))?;
+    let command = command();
+    let at = own.iter().position(|argument| {
+        argument == "help" || command.get_subcommands().any(|subcommand| subcommand.get_name() == argument)
+    })?;
     (own.get(at)? == "drain")
         .then(|| own.into_iter().enumerate().filter(|(place, _)| *place != at).map(|(_, argument)| argument).collect())
 }
@@ -68,7 +72,13 @@ mod tests {
         let hook = |arguments: &[&str]| hook_arguments(&arguments.iter().map(Into::into).collect::<Vec<_>>());
         assert_eq!(hook(&["lastsyn", "drain"]), Some(vec![]));
         assert_eq!(hook(&["lastsyn", "--strict", "drain", "--json"]), Some(vec!["--strict".into(), "--json".into()]));
+        assert_eq!(
+            hook(&["lastsyn", "--max-wait", "20s", "drain"]),
+            Some(vec!["--max-wait".into(), "20s".into()]),
+            "a value in front of the word"
+        );
         assert_eq!(hook(&["lastsyn", "status", "drain"]), None);
+        assert_eq!(hook(&["lastsyn", "help", "drain"]), None);
         assert_eq!(hook(&["lastsyn"]), None);
         assert_eq!(hook(&["lastsyn", "--version"]), None);
     }

@@ -53,6 +53,12 @@ pub enum ConfigError {
     /// A port in both lists.
     #[error("port {port} is watched by {watch} and excluded by {exclude}; take it out of one")]
     WatchedAndExcluded { port: Port, watch: Box<Setting>, exclude: Box<Setting> },
+    /// The agent's own port among the watched ones.
+    #[error(
+        "{setting}: port {port} is the agent's own, by {server}: whoever looks at the agent would hold the drain, and its \
+         own listener would keep it; take it out, or change the one"
+    )]
+    OwnPortWatched { setting: Box<Setting>, port: Port, server: Box<Setting> },
     /// An empty list of watched ports.
     #[error("{setting}: nothing would be watched; give the ports, or auto")]
     NothingWatched { setting: Box<Setting> },

@@ -179,6 +179,12 @@ fn what_does_not_fit_together_is_refused() {
         &["port 80", "listeners.watch", "file /f", "listeners.exclude", "flag --listeners.exclude"],
     );
     assert!(matches!(error, ConfigError::WatchedAndExcluded { .. }));
+    let error = refused(
+        file("listeners: { watch: [80, 19480] }"),
+        &["listeners.watch", "port 19480 is the agent's own", "server.address"],
+    );
+    assert!(matches!(error, ConfigError::OwnPortWatched { .. }));
+    assert!(file("{ listeners: { watch: [19480] }, server: { address: '[::]:1' } }").is_ok());
     let error = refused(file("listeners: { watch: [] }"), &["listeners.watch"]);
     assert!(matches!(error, ConfigError::NothingWatched { .. }));
     let error = refused(file("drain: { quietPeriod: 0s }"), &["drain.quietPeriod"]);

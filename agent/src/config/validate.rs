@@ -24,6 +24,11 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
         return Err(ConfigError::NothingWatched { setting: watched_by() });
     }
     no_port_twice(watch, watched_by)?;
+    let address = config.server.address;
+    if let Some(&port) = watch.iter().find(|port| port.number() == address.port()) {
+        let server = origins.setting("server.address", address);
+        return Err(ConfigError::OwnPortWatched { setting: watched_by(), port, server });
+    }
     match watch.iter().find(|port| exclude.contains(port)) {
         Some(&port) => Err(ConfigError::WatchedAndExcluded { port, watch: watched_by(), exclude: excluded_by() }),
         None => Ok(()),

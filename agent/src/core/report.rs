@@ -72,11 +72,13 @@ pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> V
     if let Err(why) = &evidence.namespace {
         unseen.push(not_observed("counters", why.clone()));
     }
-    if watched.ports().next().is_none() {
+    // Nothing is said of listeners and addresses that could not be read.
+    if watched.ports().next().is_none() && evidence.sockets.is_ok() {
         let why = "nothing listens on a port that can be reached from outside the pod".to_owned();
         unseen.push(not_observed("listener", why));
     }
-    if !Family::ALL.iter().any(|family| *evidence.families.get(*family)) {
+    let addresses_read = !evidence.not_observed.iter().any(|entry| entry.what == "address");
+    if addresses_read && !Family::ALL.iter().any(|family| *evidence.families.get(*family)) {
         unseen.push(not_observed("address", "the pod has no address but loopback and link-local ones".to_owned()));
     }
     unseen.sort();

@@ -62,14 +62,16 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
     let interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
     let interfaces = Interfaces::open()?;
+    let (handle, requests) = channel();
+    let (addresses, known_addresses) = watch::channel(Vec::new());
+    let metrics = Arc::new(Metrics::new());
+    // Before the sensor: an agent whose place is taken is not to push its programs in front of those of the one that has
+    // it, which would have to count its quiet period anew.
+    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
     let sensor = Sensor::select(choice(config.sensor.strategy), &interfaces.list().await?, config.sensor.reattach)?;
     if let Sensor::Counters { why } = &sensor {
         tracing::warn!(%why, "drains can end `unverified` at best");
     }
-    let (handle, requests) = channel();
-    let (addresses, known_addresses) = watch::channel(Vec::new());
-    let metrics = Arc::new(Metrics::new());
-    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = %config.server.address,

@@ -90,8 +90,9 @@ impl Tcx {
             maps::set_slot(&mut self.loaded, port.number(), assigned.slot)
                 .map_err(|error| format!("port {port} is not counted: {error}"))
         });
-        if let Err(why) = &counted {
-            self.uncounted.insert(port, why.clone());
+        match &counted {
+            Ok(()) => drop(self.uncounted.remove(&port)),
+            Err(why) => drop(self.uncounted.insert(port, why.clone())),
         }
         counted
     }
@@ -139,7 +140,9 @@ impl Tcx {
         let why = match looked {
             Err(error) => Some(error.to_string()),
             Ok(Look { broken, unwatched }) => {
-                if broken.is_some() {
+                if let Some(why) = broken {
+                    // The journal tells that the sensor is proven anew, and not why it had to be.
+                    tracing::info!(%why, "not every SYN was sure to be seen until now");
                     self.proven_since = None;
                 }
                 not_observed.extend(unwatched.iter().map(|(name, why)| NotObserved {

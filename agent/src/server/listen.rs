@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -32,6 +32,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many connections from outside the pod are open at once. Callers in the pod are never turned away.
 const OUTSIDE_CONNECTIONS: usize = 64;
+
+/// A connection from outside is closed after this time, whatever it does: nobody keeps the places of others, by reading
+/// no answer or by asking without end. Nothing that is answered to the outside takes long.
+const OUTSIDE_TIME: Duration = Duration::from_secs(10);
 
 /// The length of the accept queue.
 const BACKLOG: i32 = 128;
@@ -66,10 +70,14 @@ pub struct Server {
 }
 
 /// Opens the sockets and begins to answer.
-pub(super) async fn start(config: &config::Server, router: &Router) -> Result<Server, ServeError> {
+pub(super) async fn start(
+    config: &config::Server,
+    router: &Router,
+    addresses: watch::Receiver<Vec<IpAddr>>,
+) -> Result<Server, ServeError> {
     let listener = tcp(config.address)?;
     let (stop, stopped) = watch::channel(false);
-    let mut tasks = vec![tokio::spawn(serve_tcp(listener, router.clone(), stopped.clone()))];
+    let mut tasks = vec![tokio::spawn(serve_tcp(listener, router.clone(), addresses, stopped.clone()))];
     let mut unix_socket = None;
     if let Some(path) = &config.socket {
         match unix(path).await {
@@ -156,7 +164,12 @@ async fn unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-async fn serve_tcp(listener: TcpListener, router: Router, mut stopped: watch::Receiver<bool>) {
+async fn serve_tcp(
+    listener: TcpListener,
+    router: Router,
+    addresses: watch::Receiver<Vec<IpAddr>>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let graceful = GracefulShutdown::new();
     let outside = Arc::new(Semaphore::new(OUTSIDE_CONNECTIONS));
     loop {
@@ -167,19 +180,19 @@ async fn serve_tcp(listener: TcpListener, router: Router, mut stopped: watch::Re
         let Some((stream, address)) = keep(accepted).await else {
             continue;
         };
-        let permit = if address.ip().to_canonical().is_loopback() {
-            None
-        } else {
-            let Ok(permit) = Arc::clone(&outside).try_acquire_owned() else {
-                continue; // closed at once
-            };
-            Some(permit)
-        };
-        let connection = answer(&graceful, stream, &router, Peer::Network(address));
-        tokio::spawn(async move {
-            connection.await;
-            drop(permit);
-        });
+        let peer = Peer::Network(address);
+        let connection = answer(&graceful, stream, &router, peer);
+        let inside = peer.is_the_pod(&addresses.borrow());
+        if inside {
+            tokio::spawn(connection);
+        } else if let Ok(permit) = Arc::clone(&outside).try_acquire_owned() {
+            tokio::spawn(async move {
+                if timeout(OUTSIDE_TIME, connection).await.is_err() {
+                    tracing::debug!(%address, "a connection from outside was closed: its time was over");
+                }
+                drop(permit);
+            });
+        } // Otherwise it is closed at once.
     }
     drop(listener);
     graceful.shutdown().await;

@@ -29,6 +29,6 @@ pub async fn bind(
     level: LevelHandle,
     metrics: Arc<Metrics>,
 ) -> Result<Server, ServeError> {
-    let state = routes::AppState::new(handle, addresses, level, metrics);
-    listen::start(config, &routes::router(state)).await
+    let state = routes::AppState::new(handle, addresses.clone(), level, metrics);
+    listen::start(config, &routes::router(state), addresses).await
 }

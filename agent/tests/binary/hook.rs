@@ -276,6 +276,34 @@ fn a_wrong_argument_is_said_and_the_hook_holds_all_the_same() {
 }
 
 #[test]
+fn a_hook_that_may_open_nothing_holds() {
+    // Everything from "hardly enough to load the binary" to "enough": on the way there are libraries that panic.
+    thread::scope(|scope| {
+        for descriptors in 3..12 {
+            scope.spawn(move || {
+                let mut command = Command::new("prlimit");
+                command.arg(format!("--nofile={descriptors}")).arg(env!("CARGO_BIN_EXE_lastsyn"));
+                command.args(["drain", "--max-wait", "700ms", "--agent", &absent().to_string()]);
+                let start = Instant::now();
+                let ended = command.output().expect("prlimit starts");
+                let said = String::from_utf8_lossy(&ended.stderr);
+                if said.contains("shared libraries") {
+                    return; // the binary never ran
+                }
+                assert!(start.elapsed() >= BOUND, "{descriptors}: let go after {:?}: {said}", start.elapsed());
+                assert_eq!(ended.status.code(), Some(0), "{descriptors}: {said}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_value_in_front_of_the_word_does_not_hide_the_hook() {
+    let ended = lastsyn(&["--max-wait", "700ms", "drain", "--agent", &absent().to_string()], &[]);
+    assert!(ended.took >= BOUND && ended.code == Some(0), "{:?} {:?}: {}", ended.took, ended.code, ended.stderr);
+}
+
+#[test]
 fn a_hook_that_nobody_listens_to_holds() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lastsyn"));
     command.args(["drain", "--max-wait", "700ms", "--bogus", "--agent", &absent().to_string()]);

@@ -42,9 +42,23 @@ pub(super) fn main(arguments: &[String], start: Instant) -> Exit {
         remark(format_args!("drain: {complaint}"));
     }
 
+    hold_through_a_panic(hook.clone(), start);
     let outcome = run(&hook, start);
     report(&hook, start, &outcome);
     exit(&hook, &outcome)
+}
+
+/// From here on a panic holds to the bound before it ends the process. Libraries panic where a system without file
+/// descriptors or memory refuses what they cannot do without (tokio's signal pipe does), and a fault never lets go.
+fn hold_through_a_panic(hook: Hook, start: Instant) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let failure = format!("the hook itself failed: {panic}").replace('\n', " ");
+        remark(format_args!("drain: {failure}; holding until {} have passed", format_duration(hook.bound)));
+        hold::sleep_until(start + hook.bound);
+        let outcome = Outcome::Bound(Unanswered { reached: false, failures: vec![failure] });
+        report(&hook, start, &outcome);
+        std::process::exit(exit(&hook, &outcome).code().into());
+    }));
 }
 
 /// Fills in where to ask, where no argument says so. Complains about variables, and goes on without them: the defaults
@@ -70,7 +84,9 @@ fn run(hook: &Hook, start: Instant) -> Outcome {
         Ok(runtime) => runtime.block_on(hold::hold(start, hook.bound, &hook.agents, say)),
         Err(error) => {
             let failure = format!("the hook cannot ask: {error}");
-            say(&failure);
+            remark(format_args!(
+                "drain: {failure}; holding the hook until {bound} have passed, as if connections still came"
+            ));
             hold::sleep_until(start + hook.bound);
             Outcome::Bound(Unanswered { reached: false, failures: vec![failure] })
         }

@@ -1,7 +1,11 @@
 //! S3: a sensor that is not known to see everything never yields `quiet`.
 
-use super::world::{World, at, settings};
+use super::{
+    truth::Truth,
+    world::{START, World, at, settings},
+};
 use crate::core::{
+    event::ByFamily,
     journal::Transition,
     verdict::{Condition, NotObserved, Reason, Strategy},
 };
@@ -153,4 +157,18 @@ fn s3_quiet_still_says_that_routing_was_not_watched() {
     assert_eq!((answered.reason(), answered.unseen()), (Reason::Quiet, vec![]));
     assert_eq!(answered.verdict.not_observed.len(), 1);
     assert!(answered.verdict.sensor.healthy && answered.verdict.holding.is_empty());
+}
+
+#[test]
+fn nothing_is_said_of_what_could_not_be_read() {
+    let mut truth = Truth::new(START);
+    truth.sockets_broken = Some("no sock_diag".to_owned());
+    truth.families = ByFamily { v4: false, v6: false };
+    let why = "netlink refused".to_owned();
+    truth.not_observed = vec![NotObserved { what: "address".to_owned(), name: None, family: None, why }];
+    let mut world = World::with(settings(), truth);
+    world.hook();
+    let answered = world.run_out();
+    // Neither "nothing listens" nor "no address": the two are not known.
+    assert_eq!((answered.reason(), answered.unseen()), (Reason::Bound, vec!["address", "sockets"]));
 }
