@@ -40,8 +40,10 @@ fn a_pod_of_one_family_drains(families: Families, name: &str, parameters: &[(&st
     assert_eq!(families_of(&agent.status_of_now().unwrap()), [name]);
 
     let call = agent.drain().unwrap();
-    lastsyn_tests::await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining"))
-        .unwrap();
+    lastsyn_tests::await_condition("the drain", SOON, || {
+        agent.status().is_ok_and(|status| status["state"] == "draining")
+    })
+    .unwrap();
     connect(&pair, 0, 3).unwrap();
     let verdict = call.wait(SOON).unwrap().verdict;
 
@@ -66,8 +68,10 @@ fn a_dual_stack_listener_counts_both_families_apart() {
 
     // A verdict counts from the hook's call on.
     let call = agent.drain().unwrap();
-    lastsyn_tests::await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining"))
-        .unwrap();
+    lastsyn_tests::await_condition("the drain", SOON, || {
+        agent.status().is_ok_and(|status| status["state"] == "draining")
+    })
+    .unwrap();
     connect(&pair, 1, 2).unwrap();
     let verdict = call.wait(SOON).unwrap().verdict;
     assert_eq!(verdict["reason"], "quiet", "{verdict}");

@@ -14,6 +14,7 @@
 //! | S9 the watched set | [`watched`] |
 
 pub mod clock;
+pub mod cluster;
 pub mod drain;
 mod ending;
 pub mod event;

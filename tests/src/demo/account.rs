@@ -6,11 +6,7 @@ use anyhow::{Context, Result};
 use lastsyn::core::verdict::Verdict;
 use serde_json::{Value, json};
 
-use super::{
-    play::Happening,
-    scenario::Plan,
-    text::millis,
-};
+use super::{play::Happening, scenario::Plan, text::millis};
 use crate::{Attempt, Outcome, Process, Summary, process::Stream};
 
 /// How long a hook that has ended may take to be read.

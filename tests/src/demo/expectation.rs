@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use lastsyn::{
-    cli::words,
-    config::Drain,
-    core::verdict::Reason,
-};
+use lastsyn::{cli::words, config::Drain, core::verdict::Reason};
 
 use super::{
     account::{Account, Answer},
@@ -26,7 +22,9 @@ pub(super) fn of(plan: &Plan) -> &'static str {
         (Scenario::Steady, _) => {
             "no connection is lost; the hook answers once the quiet period has passed since the last one that reached pod a"
         }
-        (Scenario::Pause, _) => "no connection is lost: pauses that are shorter than the quiet period do not end the drain",
+        (Scenario::Pause, _) => {
+            "no connection is lost: pauses that are shorter than the quiet period do not end the drain"
+        }
         (Scenario::Stops, _) => "no connection is lost; the drain lasts for the quiet period and hardly longer",
         (Scenario::Storm, _) => {
             "no connection of the client is lost; the drain is not over before the storm has gone to pod b"

@@ -25,8 +25,8 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 
-use self::{interrupt::Interrupted, play::Play, scene::Scene, screen::Screen};
 pub use self::scenario::{Options, Scenario};
+use self::{interrupt::Interrupted, play::Play, scene::Scene, screen::Screen};
 
 /// How a demonstration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,8 +47,7 @@ impl Storm {
             "route add 198.18.0.0/15 via {CLIENT_V4} dev {NODE_INTERFACE}\n\
              route add 2001:db8::/32 via {CLIENT_V6} dev {NODE_INTERFACE}\n"
         ))?;
-        let hardware =
-            [world.client.hardware_address(INTERFACE)?, world.node.hardware_address(NODE_INTERFACE)?];
+        let hardware = [world.client.hardware_address(INTERFACE)?, world.node.hardware_address(NODE_INTERFACE)?];
         let sender = Sender::open(&world.client, INTERFACE)?;
         let (sent, end) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
         let (count, ended) = (Arc::clone(&sent), Arc::clone(&end));
@@ -107,6 +106,8 @@ fn forged(target: &SocketAddr, number: u32) -> SocketAddr {
     let port = 1024 + u16::try_from(number % 60_000).unwrap_or_default();
     match target {
         SocketAddr::V4(_) => (Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) | low), port).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::from(u128::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0)) | u128::from(low)), port).into(),
+        SocketAddr::V6(_) => {
+            (Ipv6Addr::from(u128::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0)) | u128::from(low)), port).into()
+        }
     }
 }
