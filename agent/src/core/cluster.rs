@@ -41,7 +41,8 @@ name!(
     ResourceVersion
 );
 
-/// One kept-open connection to one node's health server. Never used twice: the connection is the process (C1).
+/// One kept-open connection to one health server. Never used twice, and a later one has a greater number: the connection
+/// is the process (C1), and what comes late over an older one says nothing of the newer one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
@@ -152,6 +153,33 @@ pub enum HealthOutcome {
     /// No answer within the time-out. The connection stands.
     TimedOut,
     /// The connection broke: the process may be another now (C1).
+    Broken,
+}
+
+/// What a Service's `healthCheckNodePort` answered on our own node, or that it did not (E6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalEndpointsReport {
+    /// Of which Service.
+    pub service: ServiceName,
+    /// Over which connection.
+    pub connection: ConnectionId,
+    /// When the request was sent.
+    pub sent_at: Monotonic,
+    /// When this was known.
+    pub received_at: Monotonic,
+    /// What came of it.
+    pub outcome: LocalEndpointsOutcome,
+}
+
+/// What came of a request to a `healthCheckNodePort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalEndpointsOutcome {
+    /// That many endpoints of the Service are on this node and ready (`localEndpoints` of the body), whatever the status
+    /// code.
+    Endpoints(u64),
+    /// No answer within the time-out, or one that cannot be read. The connection stands.
+    Unknown,
+    /// Nobody listens, or the connection broke: the process may be another now.
     Broken,
 }
 

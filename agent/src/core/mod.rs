@@ -8,6 +8,8 @@
 //! | E2 quiet | [`quiet`] |
 //! | E2a retry | [`retry`] |
 //! | E3 handshakes, E4 connections | [`handshake`] |
+//! | E6 load balancer | [`load_balancer`] |
+//! | C1-C8, C10-C14 confirmation | [`confirm`] |
 //! | S1 bound | [`drain`] |
 //! | S3 witness | [`witness`], [`report`] |
 //! | S7 leaving | [`stop`] |
@@ -15,6 +17,7 @@
 
 pub mod clock;
 pub mod cluster;
+pub mod confirm;
 pub mod drain;
 mod ending;
 pub mod event;
@@ -22,6 +25,7 @@ mod handshake;
 mod hold;
 pub mod journal;
 pub mod listener;
+pub mod load_balancer;
 mod quiet;
 mod report;
 mod retry;
