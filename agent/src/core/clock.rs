@@ -6,7 +6,7 @@ use std::{
 };
 
 /// An instant of `CLOCK_MONOTONIC`: the agent's clock, and the kernel's `bpf_ktime_get_ns`. Wall time never decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(u64);
 
 /// How long ago something was. Not an instant, and not a length that was asked for.

@@ -76,7 +76,7 @@ pub struct Evidence {
 }
 
 /// One value for each family.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ByFamily<T> {
     /// IPv4.
     pub v4: T,

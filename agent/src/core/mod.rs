@@ -10,12 +10,18 @@
 //! | E3 handshakes, E4 connections | [`handshake`] |
 //! | S1 bound, S2 a drain begins with nothing | [`drain`] |
 //! | S3 a sensor that is not known to see everything | [`witness`], [`quiet`], [`report`] |
+//! | E6 load balancer | [`load_balancer`] |
+//! | C1-C8, C10-C14 confirmation | [`confirm`] |
+//! | S1 bound | [`drain`] |
+//! | S3 witness | [`witness`], [`report`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
 pub mod clock;
 mod counters;
 mod counts;
+pub mod cluster;
+pub mod confirm;
 pub mod drain;
 mod ending;
 pub mod event;
@@ -23,6 +29,7 @@ mod handshake;
 mod hold;
 pub mod journal;
 pub mod listener;
+pub mod load_balancer;
 mod quiet;
 mod reading;
 mod report;
