@@ -10,6 +10,7 @@
 //! | E3 handshakes, E4 connections | [`handshake`] |
 //! | S1 bound | [`drain`] |
 //! | S3 witness | [`witness`], [`report`] |
+//! | W1-W8 routing, C10 the relevant change | [`routing`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
@@ -25,6 +26,7 @@ pub mod listener;
 mod quiet;
 mod report;
 mod retry;
+pub mod routing;
 pub mod settings;
 mod stop;
 pub mod verdict;
