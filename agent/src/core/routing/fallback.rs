@@ -17,7 +17,8 @@ use super::{
 pub(super) enum Scope {
     /// All of them.
     Cluster,
-    /// Those of the pod's node: asked, in addition, where a policy is `Local`.
+    /// Those of the pod's node, where a policy is `Local`. Whatever stands there stands in the cluster too, so the
+    /// question to all endpoints, which another policy or a Service's internal clients ask, needs no asking of its own.
     Node,
 }
 

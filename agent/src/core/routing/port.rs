@@ -24,9 +24,7 @@ pub(super) struct PortRouting {
     ready_since: bool,
     /// Some version since then lists the pod serving.
     serving_since: bool,
-    anywhere: Witnesses,
-    /// Where a policy of the Service is `Local`.
-    on_node: Option<Witnesses>,
+    witnesses: Witnesses,
 }
 
 // === impl PortRouting ===
@@ -44,16 +42,13 @@ impl PortRouting {
             in_force.values().filter_map(|listing| Some((listing.id, listing.pod_at(port)?))).collect();
         let ready_since = pod.values().any(|entry| entry.ready);
         let serving_since = pod.values().any(|entry| entry.serving);
-        let witnesses = |scope| {
-            if ready_since {
-                Witnesses::none(scope) // the next write is relevant whoever else is ready: spare the search
-            } else {
-                Witnesses::among(scope, port, in_force)
-            }
+        let scope = if local { Scope::Node } else { Scope::Cluster };
+        let witnesses = if ready_since {
+            Witnesses::none(scope) // the next write is relevant whoever else is ready: spare the search
+        } else {
+            Witnesses::among(scope, port, in_force)
         };
-        let on_node = local.then(|| witnesses(Scope::Node));
-        let anywhere = witnesses(Scope::Cluster);
-        Self { since: at, in_force: pod, ready_since, serving_since, anywhere, on_node }
+        Self { since: at, in_force: pod, ready_since, serving_since, witnesses }
     }
 
     /// Takes a slice's next version in, and says whether that is a relevant change: then [`PortRouting::start`] has to
@@ -67,22 +62,18 @@ impl PortRouting {
             self.ready_since |= entry.ready;
             self.serving_since |= entry.serving;
         }
-        self.anywhere.judge(port, before, after);
-        if let Some(on_node) = &mut self.on_node {
-            on_node.judge(port, before, after);
-        }
-        self.ready_since || (self.serving_since && !self.witnessed())
+        self.witnesses.judge(port, before, after);
+        self.ready_since || (self.serving_since && !self.witnesses.stand())
     }
 
     /// W3 to W5, of the versions in force.
     pub(super) fn state(&self) -> State {
         let ready = self.in_force.values().any(|entry| entry.ready);
         let fallback = self.in_force.values().any(|entry| entry.fallback);
-        if ready || (fallback && !self.witnessed()) { State::Routed } else { State::Withdrawn { since: self.since } }
-    }
-
-    /// No node falls back to the pod, whatever it holds.
-    fn witnessed(&self) -> bool {
-        self.anywhere.stand() && self.on_node.as_ref().is_none_or(Witnesses::stand)
+        if ready || (fallback && !self.witnesses.stand()) {
+            State::Routed
+        } else {
+            State::Withdrawn { since: self.since }
+        }
     }
 }
