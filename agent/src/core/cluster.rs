@@ -70,13 +70,24 @@ pub struct Slice {
     pub service: ServiceName,
     /// `addressType`.
     pub family: Family,
-    /// Whether kube-proxy leaves it alone: it carries `service.kubernetes.io/headless` or a foreign
-    /// `service.kubernetes.io/service-proxy-name`.
-    pub not_for_kube_proxy: bool,
+    /// Who makes it into routes.
+    pub proxy: ServiceProxy,
     /// The ports that have a number; kube-proxy skips the others.
     pub ports: Vec<SlicePort>,
     /// The endpoints.
     pub endpoints: Vec<Endpoint>,
+}
+
+/// Who makes a Service and its slices into routes. kube-proxy's informers select what carries neither label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ServiceProxy {
+    /// Neither of the following: kube-proxy.
+    KubeProxy,
+    /// `service.kubernetes.io/headless`, or `clusterIP: None`: nobody. Clients look the addresses up in DNS and keep
+    /// them as they like.
+    Headless,
+    /// `service.kubernetes.io/service-proxy-name`: another proxy, of which nothing is known here.
+    Foreign,
 }
 
 /// A port of a slice: all its endpoints have it.
@@ -84,8 +95,21 @@ pub struct Slice {
 pub struct SlicePort {
     /// Its name.
     pub name: PortName,
+    /// Its protocol. kube-proxy joins Services and slices by name *and* protocol.
+    pub transport: Transport,
     /// The target port.
     pub number: u16,
+}
+
+/// The protocol of a Service's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transport {
+    /// TCP, also where a port names none.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
 }
 
 /// One endpoint of a slice. Conditions that are absent mean what the API says (W2): use the methods.
@@ -105,6 +129,16 @@ pub struct Endpoint {
     pub node: Option<NodeName>,
 }
 
+/// Which endpoints a node sends a Service's connections to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrafficPolicy {
+    /// All of them; also where a Service names no policy.
+    #[default]
+    Cluster,
+    /// Those on the node.
+    Local,
+}
+
 /// A Service, as far as it matters to routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
@@ -112,14 +146,12 @@ pub struct Service {
     pub name: ServiceName,
     /// This version.
     pub version: ResourceVersion,
-    /// `externalTrafficPolicy: Local`.
-    pub external_local: bool,
-    /// `internalTrafficPolicy: Local`.
-    pub internal_local: bool,
-    /// `clusterIP: None`.
-    pub headless: bool,
-    /// It carries a `service.kubernetes.io/service-proxy-name`: another proxy's.
-    pub foreign_proxy: bool,
+    /// `externalTrafficPolicy`.
+    pub external: TrafficPolicy,
+    /// `internalTrafficPolicy`.
+    pub internal: TrafficPolicy,
+    /// Who makes it into routes.
+    pub proxy: ServiceProxy,
     /// The ports as (name, port, protocol, targetPort, nodePort), in one text: compared for equality only (C10).
     pub ports: String,
     /// `healthCheckNodePort`; `None` where it has none.

@@ -14,6 +14,7 @@
 //! | C1-C8, C10-C14 confirmation | [`confirm`] |
 //! | S1 bound | [`drain`] |
 //! | S3 witness | [`witness`], [`report`] |
+//! | W1-W8 routing, C10 the relevant change | [`routing`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
@@ -34,6 +35,7 @@ mod quiet;
 mod reading;
 mod report;
 mod retry;
+pub mod routing;
 pub mod settings;
 mod stop;
 #[cfg(test)]

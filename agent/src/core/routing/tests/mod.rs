@@ -1,0 +1,10 @@
+mod captures;
+mod mixtures;
+mod oracle;
+mod relevant;
+mod relist;
+mod rolling_update;
+mod rules;
+mod scene;
+mod services;
+mod simpler_rules;
