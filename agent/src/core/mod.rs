@@ -10,19 +10,17 @@
 //! | E3 handshakes, E4 connections | [`handshake`] |
 //! | S1 bound, S2 a drain begins with nothing | [`drain`] |
 //! | S3 a sensor that is not known to see everything | [`witness`], [`quiet`], [`report`] |
-//! | E6 load balancer | [`load_balancer`] |
-//! | C1-C8, C10-C14 confirmation | [`confirm`] |
-//! | S1 bound | [`drain`] |
-//! | S3 witness | [`witness`], [`report`] |
 //! | W1-W8 routing, C10 the relevant change | [`routing`] |
+//! | C1-C8, C10-C14 confirmation | [`confirm`] |
+//! | E6 load balancer | [`load_balancer`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
 pub mod clock;
-mod counters;
-mod counts;
 pub mod cluster;
 pub mod confirm;
+mod counters;
+mod counts;
 pub mod drain;
 mod ending;
 pub mod event;
