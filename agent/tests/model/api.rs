@@ -13,9 +13,9 @@ pub(crate) enum Pod {
 /// An object of the resource: each is a slice of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Object {
+    Marker,
     Pod,
     Other,
-    Marker,
 }
 
 /// What was written.
@@ -48,7 +48,8 @@ pub(crate) struct View {
 }
 
 impl Object {
-    pub(crate) const ALL: [Self; 3] = [Self::Pod, Self::Other, Self::Marker];
+    /// In the order of their names: the marker's is what breaks most.
+    pub(crate) const ALL: [Self; 3] = [Self::Marker, Self::Pod, Self::Other];
 }
 
 impl Value {

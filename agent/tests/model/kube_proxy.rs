@@ -84,8 +84,8 @@ pub(crate) enum Step {
 }
 
 impl KubeProxy {
-    pub(crate) fn new() -> Self {
-        let feed = Feed::listed(0, &Log::default());
+    pub(crate) fn new(queue: Queue) -> Self {
+        let feed = Feed::listed(0, &Log::default(), queue);
         Self {
             process: 1,
             up: true,
@@ -117,15 +117,9 @@ impl KubeProxy {
             return;
         }
         if let Some(feed) = &self.feed {
-            let more = feed.received() < log.len();
-            match setting.queue {
-                Queue::InOrder if feed.queue().is_empty() && more => steps.push(Step::Handle),
-                Queue::InOrder => steps.extend(feed.queue().iter().map(|object| Step::HandleListed(*object))),
-                Queue::DeltaFifo => {
-                    steps.extend(more.then_some(Step::Receive));
-                    steps.extend((!feed.queue().is_empty()).then_some(Step::Handle));
-                }
-            }
+            steps.extend(feed.can_receive(log).then_some(Step::Receive));
+            steps.extend(feed.can_handle(log).then_some(Step::Handle));
+            steps.extend(feed.listed_next().map(Step::HandleListed));
             steps.extend((feed.received() + 1..=log.len()).map(Step::Relist));
             steps.extend(self.due.is_none().then_some(Step::Unrelated));
             steps.extend((self.sync.is_none() && self.due.is_some()).then_some(Step::StartSync));
@@ -156,11 +150,13 @@ impl KubeProxy {
         match step {
             Step::Receive => self.feed.iter_mut().for_each(|feed| feed.receive(log)),
             Step::Handle => {
-                if let Some(object) = self.feed.as_mut().and_then(|feed| feed.next(log, setting.queue)) {
-                    self.handle(object, log, setting, now);
-                }
+                let changed = self.feed.as_mut().is_some_and(|feed| feed.handle(log));
+                self.handled(changed, setting, now);
             }
-            Step::HandleListed(object) => self.handle(object, log, setting, now),
+            Step::HandleListed(object) => {
+                let changed = self.feed.as_mut().is_some_and(|feed| feed.handle_listed(object));
+                self.handled(changed, setting, now);
+            }
             Step::Relist(version) => self.feed.iter_mut().for_each(|feed| feed.relist(version, log)),
             Step::Unrelated => self.due = Some(setting.due_at(now)),
             Step::StartSync => self.start_sync(log, setting, now),
@@ -176,8 +172,14 @@ impl KubeProxy {
                     self.write(rules, true, true);
                 }
                 let stamps = self.stamps;
-                *self =
-                    Self { up: false, feed: None, stamps, stamped: self.stamped, process: self.process, ..Self::new() };
+                *self = Self {
+                    up: false,
+                    feed: None,
+                    stamps,
+                    stamped: self.stamped,
+                    process: self.process,
+                    ..Self::new(setting.queue)
+                };
             }
             Step::Start => {
                 self.up = true;
@@ -186,7 +188,7 @@ impl KubeProxy {
                 self.stamp(setting, now);
             }
             Step::FirstList(version) => {
-                self.feed = Some(Feed::listed(version, log));
+                self.feed = Some(Feed::listed(version, log, setting.queue));
                 self.due = Some(setting.due_at(now));
             }
         }
@@ -209,8 +211,9 @@ impl KubeProxy {
             && (self.sync.is_some() || self.due.is_none_or(|due| within(due, assumed.min_sync)))
     }
 
-    fn handle(&mut self, object: Object, log: &Log, setting: &Setting, now: u8) {
-        if self.feed.as_mut().is_some_and(|feed| feed.take(object, log)) {
+    /// The handlers took something: if it changed anything, a sync is due, and the health server is told.
+    fn handled(&mut self, changed: bool, setting: &Setting, now: u8) {
+        if changed {
             self.due = self.due.or(Some(setting.due_at(now)));
             if setting.asks_health() {
                 self.pending = self.pending.or(Some(now));

@@ -64,12 +64,12 @@ holds!(c4_fence_when_the_agent_is_late, {
     Setting { agent_late: true, ..setting }
 });
 
-holds!(c4_fence_over_relists, fence(2, limits(2, 2, 0, 0, 0, 1), limits(3, 2, 0, 0, 1, 2)));
+holds!(c4_fence_over_relists, fence(2, limits(2, 1, 0, 0, 0, 2), limits(2, 2, 0, 0, 1, 2)));
 
 holds!(c4_fence_over_restarts, fence(2, limits(3, 1, 0, 1, 0, 0), limits(3, 2, 0, 1, 1, 0)));
 
 holds!(c4_fence_with_delta_fifo_and_a_marker_that_is_used_again, {
-    let setting = fence(2, limits(2, 1, 0, 0, 0, 0), limits(2, 2, 0, 0, 0, 0));
+    let setting = fence(2, limits(2, 1, 0, 0, 0, 1), limits(2, 2, 0, 0, 0, 2));
     Setting { queue: Queue::DeltaFifo, marker_reused: true, ..setting }
 });
 

@@ -74,7 +74,7 @@ impl Model for Setting {
         vec![World {
             now: 0,
             log: Log::default(),
-            proxy: KubeProxy::new(),
+            proxy: KubeProxy::new(self.queue),
             rules: Rules { route: true, marker: 0 },
             agent: Some(Agent::new(self)),
             left: Left { unrelated, restarts, failures, relists },

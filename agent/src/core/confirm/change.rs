@@ -12,7 +12,7 @@ pub(super) struct Change {
     last: Option<Monotonic>,
     /// From when on a fence's request is after the last change of a Service's policies or ports.
     policy_known: Option<Monotonic>,
-    /// C14: the last contradiction since the last relevant change.
+    /// C14: the last contradiction of any node.
     contradicted: Option<Monotonic>,
 }
 
@@ -21,7 +21,6 @@ impl Change {
     pub(super) fn relevant(&mut self, at: Monotonic) {
         self.number = self.number.saturating_add(1);
         self.last = self.last.max(Some(at));
-        self.contradicted = None;
     }
 
     /// Every node has the last change of a Service's policies or ports by `known`.

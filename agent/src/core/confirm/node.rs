@@ -134,9 +134,9 @@ impl Node {
         }
     }
 
+    /// Whatever answers next does so over a new connection, which voids the stamps of this one.
     fn broken(&mut self, why: &str) -> Option<OperatingSystem> {
         self.connection.break_off();
-        self.void_stamps();
         self.silent(why)
     }
 

@@ -129,6 +129,28 @@ fn c3_an_edge_is_as_old_as_the_earlier_of_its_two_requests() {
 }
 
 #[test]
+fn c3_an_answer_is_as_old_as_its_request() {
+    let late = |scene: &mut Scene, sent: u64, stamp: i128| {
+        scene.confirmations.health(&HealthReport {
+            node: node("a"),
+            connection: ConnectionId(1),
+            sent_at: at(sent),
+            received_at: at(sent + 60_000),
+            outcome: status(Some((stamp, true)), None),
+        });
+    };
+    let mut scene = Scene::changed_at(1_000);
+    late(&mut scene, 1_000 + WATCH_LAG - 1, 1);
+    late(&mut scene, 1_000 + WATCH_LAG + 10, 2);
+    late(&mut scene, 1_000 + WATCH_LAG + 20, 3);
+    assert_eq!(scene.state(), NodeState::Pending);
+    late(&mut scene, 1_000 + STEADY - 1, 3);
+    assert_eq!(scene.state(), NodeState::Pending, "what is in it may be from before the end of the wait");
+    late(&mut scene, 1_000 + STEADY, 3);
+    assert_eq!(scene.by(), Some(By::SettledByWait));
+}
+
+#[test]
 fn c3_an_answer_that_comes_again_or_out_of_turn_is_no_edge() {
     let mut scene = Scene::changed_at(0);
     scene.answer(WATCH_LAG, 1);

@@ -45,6 +45,32 @@ fn c10_nothing_counts_before_the_first_list() {
 }
 
 #[test]
+fn c10_nothing_is_complete_before_the_first_list() {
+    let mut scene = Scene::new();
+    scene.report("a", 10, HealthOutcome::Refused);
+    assert!(matches!(scene.state(), NodeState::Unobservable { .. }));
+    assert!(!scene.confirmations.complete(Family::V4));
+    scene.change(20);
+    assert!(scene.confirmations.complete(Family::V4));
+}
+
+#[test]
+fn c10_a_change_that_comes_out_of_turn_makes_no_other_older() {
+    let mut scene = Scene::changed_at(5_000);
+    scene.change(1_000);
+    scene.ask_fence(1, 4_000);
+    scene.fence_shows(1, 60_000);
+    scene.answer(1_000 + WATCH_LAG, 1);
+    scene.answer(1_000 + WATCH_LAG + 10, 2);
+    scene.answer(1_000 + WATCH_LAG + 20, 3);
+    assert_eq!(scene.by(), None);
+
+    scene.confirmations.policy_change(at(9_000));
+    scene.confirmations.policy_change(at(6_000));
+    assert_eq!(scene.confirmations.fence_due(Family::V4), Some(at(9_000 + WATCH_LAG)));
+}
+
+#[test]
 fn c10_without_a_node_nothing_is_complete() {
     let bounds = Scene::new().confirmations.bounds;
     let mut confirmations = Confirmations::new(bounds, StatusGiven::default());
@@ -181,4 +207,16 @@ fn what_is_due_next_is_when_an_answer_counts_for_more() {
     scene.answer(3_000 + STEADY + 10, 2);
     assert_eq!(due(&scene), None);
     assert_eq!(scene.confirmations.next_due(at(1_000)), None, "no node is pending");
+}
+
+#[test]
+fn c14_a_syn_after_the_first_confirmation_contradicts_a_stronger_one_too() {
+    let mut scene = Scene::changed_at(0);
+    for stamp in 1..4 {
+        scene.answer(WATCH_LAG + 10 * u64::try_from(stamp).unwrap(), stamp);
+    }
+    scene.ask_fence(1, 10);
+    scene.fence_shows(1, 9_000);
+    assert_eq!(scene.contradict(5_000), Some(By::Fence), "we hear of a SYN later than it came");
+    assert_eq!(scene.state(), NodeState::Pending);
 }
