@@ -1,8 +1,23 @@
 //! The only place that reads a clock.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    thread::{ClockId, clock_nanosleep_absolute},
+    time::{Timespec, clock_gettime},
+};
 
 use crate::core::clock::Monotonic;
+
+/// Blocks the thread until a time of our clock: for the last moments, where the event loop's timers, which count
+/// milliseconds, are too coarse.
+pub(super) fn wait_until(time: Monotonic) {
+    let nanos = time.as_nanos();
+    let time = Timespec {
+        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (nanos % 1_000_000_000).try_into().unwrap_or(0),
+    };
+    // Interrupted by a signal, it is early: the core then says when it is due.
+    drop(clock_nanosleep_absolute(ClockId::Monotonic, &time));
+}
 
 /// Wall time, RFC 3339 in UTC. For people: it enters a verdict and decides nothing.
 pub fn wall_time() -> String {

@@ -1,6 +1,6 @@
 //! One reading of everything the kernel shows, in the order that the core relies on.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use crate::{
     core::{
@@ -9,9 +9,12 @@ use crate::{
         verdict::NotObserved,
     },
     drive::clock,
-    sensor::{Interface, Interfaces, Sensor, families, namespace},
+    sensor::{Interface, InterfaceError, Interfaces, Sensor, families, namespace},
     sockets,
 };
+
+/// How long the kernel may take to list interfaces or addresses.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Reads the evidence.
 pub struct Reader {
@@ -80,11 +83,11 @@ impl Reader {
             let what = what.to_owned();
             not_observed.push(NotObserved { what, name: None, family: None, why: error.to_string() });
         };
-        match self.interfaces.addresses().await {
+        match answered(self.interfaces.addresses()).await {
             Ok(addresses) => self.addresses = addresses,
             Err(error) => missed("address", &error),
         }
-        match self.interfaces.list().await {
+        match answered(self.interfaces.list()).await {
             Ok(interfaces) => Some(interfaces),
             Err(error) => {
                 missed("interface", &error);
@@ -96,4 +99,9 @@ impl Reader {
     fn families(&self) -> ByFamily<bool> {
         families(&self.addresses)
     }
+}
+
+/// The kernel answers within microseconds. One that does not is not waited for: a drain's bound is kept (S1).
+async fn answered<T>(asked: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, InterfaceError> {
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(InterfaceError::Silent(PATIENCE)))
 }

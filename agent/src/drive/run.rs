@@ -32,6 +32,10 @@ use crate::{
 /// Evidence that is younger than this is shown again to whoever looks: looking often shall cost little.
 const FRESH: Duration = Duration::from_millis(20);
 
+/// By how much the event loop's timers can be late: they count milliseconds, and so does `epoll_wait`. They are set this
+/// much early, and the thread sleeps the rest exactly.
+const COARSE: Duration = Duration::from_millis(3);
+
 /// How long connections have to carry their last answers away when the agent stops. S7 allows 100 ms in all.
 const GOODBYE: Duration = Duration::from_millis(50);
 
@@ -123,12 +127,16 @@ impl Agent {
             if self.carry_out().await {
                 return;
             }
-            let due = self.core.poll_timeout().map(instant);
+            let due = self.core.poll_timeout();
+            let timer = due.map(|due| instant(due - COARSE));
             tokio::select! {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.handle(Event::Clock),
+                () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
+                    due.into_iter().for_each(clock::wait_until);
+                    self.handle(Event::Clock);
+                }
             }
         }
     }

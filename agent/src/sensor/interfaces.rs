@@ -46,6 +46,9 @@ pub enum InterfaceError {
     /// No socket.
     #[error("cannot open a netlink socket to list the pod's interfaces: {0}")]
     Socket(#[source] std::io::Error),
+    /// No answer.
+    #[error("the kernel has not answered for {0:?} when asked for the pod's interfaces or addresses")]
+    Silent(std::time::Duration),
     /// No list.
     #[error("the kernel did not list the pod's interfaces or addresses: {0}")]
     List(#[source] rtnetlink::Error),

@@ -152,7 +152,7 @@ impl Routing {
             self.take(&name, &mut changes, at); // to its old Service it is gone
         }
         let known = self.backends.get(&place).and_then(|backends| backends.slice(&name));
-        if true {
+        if known.is_none_or(|known| known.version != slice.version) {
             let id = known.map(|known| known.id);
             let listing = self.reduce(slice, id);
             let local = self.policies.local(&place.0);
