@@ -15,8 +15,10 @@ pub(super) fn wait_until(time: Monotonic) {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (nanos % 1_000_000_000).try_into().unwrap_or(0),
     };
-    // Interrupted by a signal, it is early: the core then says when it is due.
-    drop(clock_nanosleep_absolute(ClockId::Monotonic, &time));
+    if let Err(error) = clock_nanosleep_absolute(ClockId::Monotonic, &time) {
+        // A signal: it is early, and the core says again when it is due.
+        tracing::trace!(%error, "a sleep ended early");
+    }
 }
 
 /// Wall time, RFC 3339 in UTC. For people: it enters a verdict and decides nothing.
