@@ -1,4 +1,5 @@
-//! How late the hook is answered: against the last SYN and the quiet period, and against the bound.
+//! How late the hook is answered: against the last SYN and the quiet period, and against the bound. Beside it, how late a
+//! server is that does nothing but wait: so much is the machine's, and the caller's.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -10,9 +11,13 @@ use anyhow::{Context, Result, anyhow, ensure};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use serde_json::json;
 
-use super::{distribution::Distribution, report::Report};
+use super::{
+    control::{ADDRESS, Control},
+    distribution::Distribution,
+    report::Report,
+};
 use crate::{
-    Agent, AgentConfig, HaProxy, Host, PacedClient, Pair, Process,
+    Agent, AgentConfig, DrainCall, HaProxy, Host, PacedClient, Pair, Process,
     clock::monotonic_now,
     prove::{Dice, wait_until},
     wait::await_condition,
@@ -37,7 +42,9 @@ struct Lateness {
     process_most: Distribution,
     /// Of the HTTP answer after the bound, counted from the moment before the call.
     http_bound: Distribution,
-    /// The same of the end of `lastsyn drain`, from before its start; it may join the drain later than the bound began.
+    /// Of a server's answer that only waits, counted from the moment before the call.
+    control: Distribution,
+    /// The same as `http_bound` of the end of `lastsyn drain`, from before its start; it may join the drain later than the bound began.
     process_bound: Distribution,
 }
 
@@ -58,6 +65,7 @@ pub(super) fn measure() -> Result<()> {
     report.row("process", "end of `lastsyn drain` after it, at most", all.process_most);
     report.row("httpBound", "HTTP answer after call + bound", all.http_bound);
     report.row("processBound", "end of `lastsyn drain` after call + bound", all.process_bound);
+    report.row("control", "HTTP answer of a server that only waits, after its call", all.control);
     let setting = json!({
         "quietPeriodMs": millis(QUIET), "maxWaitMs": millis(BOUND), "podsAtTheSameTime": LANES, "clock": "CLOCK_MONOTONIC",
     });
@@ -67,6 +75,7 @@ pub(super) fn measure() -> Result<()> {
 fn run(lane: u64) -> Result<Lateness> {
     let pair = Pair::new()?;
     let _server = HaProxy::start(&pair.pod, "a", &[80])?;
+    let _control = Control::start(&pair.pod, BOUND)?;
     let mut lateness = Lateness::default();
     let mut dice = Dice::seeded(lane);
     let lanes = usize::try_from(LANES)?;
@@ -81,7 +90,7 @@ fn run(lane: u64) -> Result<Lateness> {
     let client = PacedClient::start(&pair.client, pair.targets(80), 100)?;
     await_condition("the client's first answers", SOON, || client.so_far().served_in_all() > 0)?;
     for drain in 0..DRAINS_TO_THE_BOUND / lanes {
-        to_the_bound(&agent, &mut lateness).with_context(|| format!("drain {drain} to the bound"))?;
+        to_the_bound(&pair, &agent, &mut lateness).with_context(|| format!("drain {drain} to the bound"))?;
     }
     Ok(lateness)
 }
@@ -120,7 +129,7 @@ fn to_quiet(pair: &Pair, agent: &Agent, dice: &mut Dice, lateness: &mut Lateness
 }
 
 /// One drain that its bound ends.
-fn to_the_bound(agent: &Agent, lateness: &mut Lateness) -> Result<()> {
+fn to_the_bound(pair: &Pair, agent: &Agent, lateness: &mut Lateness) -> Result<()> {
     let hook_started_at = monotonic_now();
     let hook = agent.hook(["--json"])?;
     await_callers(agent, 1)?;
@@ -128,6 +137,8 @@ fn to_the_bound(agent: &Agent, lateness: &mut Lateness) -> Result<()> {
     lateness.process_bound.add(late(hook_ended_at, hook_started_at, BOUND));
     let answer = agent.drain()?.wait(SOON)?;
     lateness.http_bound.add(late(answer.answered_at, answer.called_at, BOUND));
+    let answer = DrainCall::place(&pair.pod, ADDRESS)?.wait(SOON)?;
+    lateness.control.add(late(answer.answered_at, answer.called_at, BOUND));
     Ok(())
 }
 
@@ -167,12 +178,13 @@ fn millis(length: Duration) -> u64 {
 
 impl Lateness {
     fn take(&mut self, other: Self) {
-        let Self { http_least, http_most, process_most, http_bound, process_bound } = other;
+        let Self { http_least, http_most, process_most, http_bound, control, process_bound } = other;
         for (own, others) in [
             (&mut self.http_least, http_least),
             (&mut self.http_most, http_most),
             (&mut self.process_most, process_most),
             (&mut self.http_bound, http_bound),
+            (&mut self.control, control),
             (&mut self.process_bound, process_bound),
         ] {
             own.take(others);

@@ -1,6 +1,7 @@
 //! Measurements: `cargo xtask bench NAME`, on the agent as it is shipped. Each prints a table, and writes what it measured to
 //! the repository's `results`.
 
+mod control;
 mod distribution;
 mod hook_latency;
 mod report;
