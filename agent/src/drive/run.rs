@@ -124,7 +124,13 @@ impl Agent {
     ) {
         self.handle(Event::Clock);
         loop {
-            if self.carry_out().await {
+            let stop = self.carry_out().await;
+            if self.core.journal().recorded() > self.logged {
+                // Answers leave first: writing the log takes longer than making them, and may have to wait.
+                tokio::task::yield_now().await;
+                self.tell();
+            }
+            if stop {
                 return;
             }
             let due = self.core.poll_timeout();
@@ -205,6 +211,10 @@ impl Agent {
 
     fn handle(&mut self, event: Event) {
         self.core.handle(event, clock::now());
+    }
+
+    /// Puts what has happened into the log and the metrics.
+    fn tell(&mut self) {
         self.log_journal();
         if self.core.drains_ended() > self.told
             && let Some(verdict) = self.core.verdict()
