@@ -88,24 +88,24 @@ holds!(c5_syncs_over_ipvs, {
 });
 
 holds!(c5_syncs_with_answers_that_take_time, {
-    let setting = syncs(limits(3, 1, 1, 0, 0, 0), limits(3, 2, 1, 1, 0, 0));
+    let setting = syncs(limits(3, 1, 1, 0, 0, 0), limits(3, 2, 1, 0, 0, 0));
     Setting { round_trip: true, early_polls: true, agent_late: true, ..setting }
 });
 
 holds!(c6_settled_by_a_late_edge, settled(By::SettledByEdge, limits(4, 1, 1, 1, 1, 0), limits(5, 2, 1, 1, 1, 1)));
 
-holds!(c6_settled_by_waiting, settled(By::SettledByWait, limits(6, 2, 1, 0, 0, 1), limits(7, 2, 1, 1, 0, 1)));
+holds!(c6_settled_by_waiting, settled(By::SettledByWait, limits(6, 2, 1, 0, 0, 1), limits(7, 2, 1, 0, 0, 1)));
 
 holds!(c6_settled_by_waiting_over_restarts, {
-    settled(By::SettledByWait, limits(5, 1, 1, 1, 0, 0), limits(7, 1, 1, 1, 0, 1))
+    settled(By::SettledByWait, limits(5, 1, 1, 1, 0, 0), limits(7, 1, 1, 1, 0, 0))
 });
 
 holds!(c6_settled_with_answers_that_take_time, {
-    let setting = settled(By::SettledByWait, limits(5, 1, 1, 0, 0, 0), limits(6, 1, 1, 1, 0, 0));
+    let setting = settled(By::SettledByWait, limits(5, 1, 1, 0, 0, 0), limits(7, 1, 1, 0, 0, 1));
     Setting { round_trip: true, early_polls: true, ..setting }
 });
 
-holds!(c7_waited, waited(limits(6, 2, 1, 0, 0, 1), limits(7, 2, 1, 0, 0, 2)));
+holds!(c7_waited, waited(limits(6, 2, 1, 0, 0, 1), limits(7, 2, 1, 0, 0, 1)));
 
 holds!(c7_waited_over_restarts, waited(limits(6, 1, 0, 1, 0, 0), limits(8, 1, 1, 1, 0, 0)));
 
