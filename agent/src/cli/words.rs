@@ -9,6 +9,10 @@ use crate::core::verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserve
 pub fn verdict(verdict: &Verdict) -> String {
     let after = seconds(verdict.duration_ms);
     let mut parts = vec![match verdict.reason {
+        Reason::RoutedAway => format!("routed away after {after}: every node has shown that it routes elsewhere"),
+        Reason::Synced => {
+            format!("synced after {after}: every node has had the withdrawal, within the bounds it assumes")
+        }
         Reason::Quiet => format!("quiet after {after}: new connections have stopped on every watched listener"),
         Reason::Unverified => format!("unverified after {after}: quiet as far as could be seen"),
         Reason::Bound if verdict.holding.is_empty() => format!("bound reached after {after}"),
@@ -69,17 +73,21 @@ fn condition(condition: Condition) -> &'static str {
         Condition::Retry => "a dropped SYN that its client will send again",
         Condition::Handshakes => "handshakes under way",
         Condition::Connections => "established connections",
+        Condition::Routing => "routing that is not withdrawn everywhere",
+        Condition::LoadBalancer => "a load balancer that may still send here",
     }
 }
 
 fn held_by(held: &HeldBy) -> Option<String> {
-    let HeldBy { floor_ms, quiet_ms, retry_ms, handshakes_ms, connections_ms } = *held;
+    let HeldBy { floor_ms, quiet_ms, retry_ms, handshakes_ms, connections_ms, routing_ms, load_balancer_ms } = *held;
     let mut held = [
         (floor_ms, Condition::Floor),
         (quiet_ms, Condition::Quiet),
         (retry_ms, Condition::Retry),
         (handshakes_ms, Condition::Handshakes),
         (connections_ms, Condition::Connections),
+        (routing_ms, Condition::Routing),
+        (load_balancer_ms, Condition::LoadBalancer),
     ];
     held.sort_by_key(|(millis, _)| std::cmp::Reverse(*millis));
     let parts: Vec<_> = held
@@ -166,6 +174,7 @@ pub(super) mod tests {
             held_by: HeldBy { quiet_ms: 4312, handshakes_ms: 90, ..HeldBy::default() },
             holding: Vec::new(),
             listeners: vec![listener_of(80)],
+            routing: None,
             assumes: Vec::new(),
             not_observed: Vec::new(),
             sensor: Sensor { strategy: Strategy::Tcx, healthy: true },

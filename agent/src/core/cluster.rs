@@ -1,9 +1,17 @@
 //! What the cluster says, as the core takes it in: names that cannot be mixed, and slices, Services, nodes and health
 //! answers without anything of Kubernetes' own types.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    net::IpAddr,
+};
 
-use super::{clock::Monotonic, listener::Family};
+use super::{
+    clock::Monotonic,
+    confirm::{FenceProgress, OperatingSystem},
+    listener::Family,
+};
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
@@ -231,6 +239,81 @@ pub struct FamilyHealth {
     pub last_updated: NodeTime,
     /// No change has been pending for longer than the node's health time-out.
     pub healthy: bool,
+}
+
+/// Everything that the cluster can tell the core. List and watch begin with the hook's call and end with the drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterEvent {
+    /// A list of the slices has completed: the first, or one after a gap in the watch.
+    SlicesListed(Vec<Slice>),
+    /// A slice was created or has a new version.
+    SliceWritten(Slice),
+    /// A slice was deleted.
+    SliceRemoved(SliceName),
+    /// A list of the Services has completed.
+    ServicesListed(Vec<Service>),
+    /// A Service was created or has a new version.
+    ServiceWritten(Service),
+    /// A Service was deleted.
+    ServiceRemoved(ServiceName),
+    /// Services cannot be read, and why.
+    ServicesUnreadable(String),
+    /// A list of the nodes has completed.
+    NodesListed(Vec<Node>),
+    /// A node joined, or something new is known of it.
+    NodeAdded(Node),
+    /// A Node object was deleted.
+    NodeRemoved(NodeName),
+    /// Nodes cannot be read, and why.
+    NodesUnreadable(String),
+    /// A node's health server was asked.
+    Health(HealthReport),
+    /// This node's `healthCheckNodePort` of a Service was asked.
+    LocalEndpoints(LocalEndpointsReport),
+    /// The fence saw its markers at a node.
+    Fence(FenceProgress),
+    /// C14: a counting SYN provably came through a node.
+    AttemptThrough {
+        /// Which.
+        node: NodeName,
+        /// Over which family.
+        family: Family,
+        /// When it came.
+        at: Monotonic,
+    },
+    /// What came of a consistent read.
+    ConsistentRead(ReadId, ReadOutcome),
+}
+
+/// A node, as far as it matters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Node {
+    /// Its name.
+    pub name: NodeName,
+    /// Its operating system.
+    pub system: OperatingSystem,
+}
+
+/// What came of a consistent read (no `resourceVersion`: at least as new as its beginning).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadOutcome {
+    /// It shows this.
+    Shows(Snapshot),
+    /// A time-out, 5xx or 429: it is tried again; in words.
+    Failed(String),
+    /// The API is not configured, or does not let the agent read: it is done without; in words.
+    Forbidden(String),
+}
+
+/// What a consistent read shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The slices and their versions.
+    pub slices: BTreeMap<SliceName, ResourceVersion>,
+    /// The Services and their versions.
+    pub services: BTreeMap<ServiceName, ResourceVersion>,
+    /// The nodes; `None` where a fence keeps their list.
+    pub nodes: Option<Vec<Node>>,
 }
 
 impl Endpoint {

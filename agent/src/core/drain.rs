@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     clock::Monotonic,
+    confirm::StatusGiven,
     counters::Counters,
     counts::CountsBefore,
     ending::{Holds, Look, Next},
@@ -23,6 +24,7 @@ use super::{
     stop::Stopping,
     verdict::{Condition, Reason, Strategy, Verdict},
     watched::Watched,
+    withdrawal::{Ask, Withdrawal},
     witness::Witness,
 };
 
@@ -52,6 +54,8 @@ pub struct Core {
     pub(super) bound: Option<Monotonic>,
     pub(super) counters: Counters,
     pub(super) retry: Retry,
+    /// C12: which nodes' health servers have given a status to this agent.
+    status_given: StatusGiven,
     pub(super) handshakes: Handshakes,
     pub(super) witness: Witness,
     pub(super) stopping: Option<Stopping>,
@@ -75,6 +79,8 @@ pub(super) struct Drain {
     pub(super) held: BTreeMap<Condition, Monotonic>,
     /// What each condition said when it was last known.
     holds: Option<Holds>,
+    /// E5, E6: what is known of the cluster, where it is watched.
+    pub(super) withdrawal: Option<Withdrawal>,
     /// What had been counted when it began; `None` until the evidence has been read once.
     pub(super) counts_before: Option<CountsBefore>,
     /// S3: the witness has shown the sensor to be blind in this drain, by how many handshakes.
@@ -95,6 +101,7 @@ impl Core {
             bound: None,
             counters: Counters::default(),
             retry: Retry::default(),
+            status_given: StatusGiven::default(),
             handshakes: Handshakes::default(),
             witness: Witness::default(),
             stopping: None,
@@ -122,6 +129,11 @@ impl Core {
                     self.stopping = Some(Stopping::new(now));
                     self.journal.record(now, Transition::Terminating);
                     self.read_anew(Depth::Listeners, now);
+                }
+            }
+            Event::Cluster(event) => {
+                if let Some(withdrawal) = self.drain.as_mut().and_then(|drain| drain.withdrawal.as_mut()) {
+                    withdrawal.handle(&event, now);
                 }
             }
             Event::Evidence(evidence) => self.take_evidence(*evidence, now),
@@ -167,10 +179,14 @@ impl Core {
             callers: BTreeSet::from([caller]),
             held: BTreeMap::new(),
             holds: None,
+            withdrawal: self.settings.routing.as_ref().map(|routing| Withdrawal::new(routing, self.status_given, now)),
             counts_before: None,
             blind: None,
             sensor_failed: None,
         });
+        if self.settings.routing.is_some() {
+            self.actions.push_back(Action::ObserveCluster);
+        }
         // The handshakes too: the witness compares from here on.
         self.read_anew(Depth::Handshakes, now);
     }
@@ -201,6 +217,7 @@ impl Core {
     }
 
     fn advance_drain(&mut self, now: Monotonic) {
+        let cluster_due = self.follow_cluster(now);
         let (Some(next), Some(drain), Some(evidence)) = (self.look(), &self.drain, &self.evidence) else {
             return;
         };
@@ -213,16 +230,32 @@ impl Core {
             Next::ReadConnections => return self.read(deep, now),
             Next::Wait { until, unread: true } if taken_at < until - LEAD => (until - LEAD, deep),
             Next::Wait { until, .. } => (until, Depth::Listeners),
+            Next::Await => (drain.bound, deep),
             Next::Look(latest) => {
                 let paced = self.received + pace(taken_at.since(drain.started));
                 (latest.map_or(paced, |latest| latest.min(paced)), deep)
             }
         };
+        let look_at = cluster_due.map_or(look_at, |due| due.min(look_at));
         let last_look = drain.bound - LAST_LOOK;
         self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
         if now >= self.look_at {
             self.read(if now >= last_look { deep } else { depth }, now);
         }
+    }
+
+    /// Asks the cluster what is to be asked now. Returns when it is next due, if nothing comes before.
+    fn follow_cluster(&mut self, now: Monotonic) -> Option<Monotonic> {
+        let withdrawal = self.drain.as_mut()?.withdrawal.as_mut()?;
+        withdrawal.look(now);
+        while let Some(ask) = withdrawal.ask(now) {
+            self.actions.push_back(match ask {
+                Ask::Read(id) => Action::ReadConsistently(id),
+                Ask::Fence(request) => Action::AskFence(request),
+            });
+        }
+        self.status_given = withdrawal.status_given();
+        withdrawal.due().filter(|due| *due > now)
     }
 
     /// Asks every condition what the evidence means to it; `None` without a drain or evidence of its own.
@@ -238,6 +271,7 @@ impl Core {
             handshakes: &self.handshakes,
             started: drain.started,
             since,
+            withdrawal: drain.withdrawal.as_ref(),
         });
         drain.note(holds, evidence.taken_at);
         Some(holds.next())
@@ -257,7 +291,13 @@ impl Core {
         let (Some(drain), Some(evidence)) = (&self.drain, &self.evidence) else {
             return Reason::Bound;
         };
-        if report::unseen(drain, evidence, &self.watched).is_empty() { Reason::Quiet } else { Reason::Unverified }
+        let told = drain.withdrawal.as_ref().map(Withdrawal::told);
+        let seen_all = report::unseen(drain, evidence, &self.watched).is_empty();
+        match told {
+            _ if !seen_all => Reason::Unverified,
+            None => Reason::Quiet,
+            Some(told) => told.reason(),
+        }
     }
 
     fn end(&mut self, reason: Reason, now: Monotonic) {

@@ -10,6 +10,7 @@ use super::{
     settings::Settings,
     verdict::Condition,
     watched::Watched,
+    withdrawal::Withdrawal,
 };
 
 /// What each condition says, in the order of [`Condition::ALL`].
@@ -29,6 +30,8 @@ pub(super) enum Next {
         /// Of the others, some need the connections to be read.
         unread: bool,
     },
+    /// What is awaited comes by itself.
+    Await,
     /// What holds may change at any moment, and does at this time if nothing new comes: look again before long.
     Look(Option<Monotonic>),
 }
@@ -42,12 +45,13 @@ pub(super) struct Look<'a> {
     pub(super) handshakes: &'a Handshakes,
     pub(super) started: Monotonic,
     pub(super) since: Since,
+    pub(super) withdrawal: Option<&'a Withdrawal>,
 }
 
 impl Holds {
     /// Asks every condition.
     pub(super) fn of(look: &Look<'_>) -> Self {
-        let Look { settings, evidence, watched, retry, handshakes, started, since } = look;
+        let Look { settings, evidence, watched, retry, handshakes, started, since, withdrawal } = look;
         Self(Condition::ALL.map(|condition| {
             let hold = match condition {
                 Condition::Floor => Hold::until(*started + settings.min_wait, evidence.taken_at),
@@ -55,6 +59,10 @@ impl Holds {
                 Condition::Retry => retry.hold(evidence),
                 Condition::Handshakes => handshakes.hold(watched, evidence, !since.untrusted, settings.handshake_grace),
                 Condition::Connections => handshake::connections_hold(watched, evidence, settings.exit_at_connections),
+                Condition::Routing => withdrawal.map_or(Hold::Met, |withdrawal| withdrawal.hold(evidence.taken_at)),
+                Condition::LoadBalancer => {
+                    withdrawal.map_or(Hold::Met, |withdrawal| withdrawal.load_balancer_hold(evidence.taken_at))
+                }
             };
             (condition, hold)
         }))
@@ -62,15 +70,19 @@ impl Holds {
 
     /// What is to be done.
     pub(super) fn next(&self) -> Next {
-        let (mut not_before, mut by, mut open, mut unread) = (None, None, false, false);
+        let (mut not_before, mut by, mut open, mut awaited, mut unread) = (None, None, false, false, false);
         for (_, hold) in &self.0 {
             match hold {
                 Hold::Met => {}
                 Hold::Until(time) => not_before = not_before.max(Some(*time)),
                 Hold::AtMost(time) => by = by.max(Some(*time)),
                 Hold::Open => open = true,
+                Hold::Awaited => awaited = true,
                 Hold::Unread => unread = true,
             }
+        }
+        if awaited && not_before.is_none() {
+            return Next::Await;
         }
         match (not_before, open, by, unread) {
             (Some(until), ..) => Next::Wait { until, unread },

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     clock::Monotonic,
+    cluster::{ClusterEvent, FenceRequest, ReadId},
     listener::{Family, Port},
     verdict::{NotObserved, Strategy, Verdict},
 };
@@ -31,6 +32,8 @@ pub enum Event {
     },
     /// SIGTERM.
     Terminate,
+    /// What the cluster says.
+    Cluster(Box<ClusterEvent>),
     /// What the kernel shows, as asked for by [`Action::Read`] (or for somebody who looks: it is never too much).
     Evidence(Box<Evidence>),
 }
@@ -42,6 +45,12 @@ pub enum Action {
     Read(Depth),
     /// Count this port's attempts from now on.
     Watch(Port),
+    /// List and watch the pod's slices, their Services and the nodes from now on, and ask the nodes' health servers.
+    ObserveCluster,
+    /// C9: read the Services, their slices and (without a fence) the nodes from the API server, consistently.
+    ReadConsistently(ReadId),
+    /// C4: ask the fence for markers that are written from now on.
+    AskFence(FenceRequest),
     /// Answer this caller.
     Answer(CallerId, Arc<Verdict>),
     /// Stop the agent.

@@ -13,6 +13,8 @@ pub(super) enum Hold {
     AtMost(Monotonic),
     /// It may be met at any time: look again.
     Open,
+    /// What it waits for comes by itself.
+    Awaited,
     /// It is not known: the evidence lacks what it needs.
     Unread,
 }
@@ -39,6 +41,6 @@ impl Hold {
 
     /// Whether it is known to hold the end.
     pub(super) fn holds(self) -> bool {
-        matches!(self, Self::Until(_) | Self::AtMost(_) | Self::Open)
+        matches!(self, Self::Until(_) | Self::AtMost(_) | Self::Open | Self::Awaited)
     }
 }

@@ -10,9 +10,9 @@
 //! | E3 handshakes, E4 connections | [`handshake`] |
 //! | S1 bound, S2 a drain begins with nothing | [`drain`] |
 //! | S3 a sensor that is not known to see everything | [`witness`], [`quiet`], [`report`] |
+//! | E5 routing, E6 load balancer, C9 the consistent read | [`withdrawal`], [`load_balancer`] |
 //! | W1-W8 routing, C10 the relevant change | [`routing`] |
 //! | C1-C8, C10-C14 confirmation | [`confirm`] |
-//! | E6 load balancer | [`load_balancer`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
@@ -41,4 +41,5 @@ mod tests;
 pub mod verdict;
 pub mod view;
 mod watched;
+mod withdrawal;
 mod witness;

@@ -11,6 +11,7 @@ use super::{
     quiet::{self, Since},
     verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Protocol, Reason, Sensor, Strategy, Verdict},
     watched::{Watched, WatchedPort},
+    withdrawal::Withdrawal,
 };
 
 /// A drain that has ended, with all that its verdict tells of.
@@ -32,7 +33,10 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
         || vec![not_observed("sensor", "nothing could be read since the hook's call".to_owned())],
         |(evidence, _)| unseen(drain, evidence, watched),
     );
-    not_observed.push(routing());
+    match &drain.withdrawal {
+        None => not_observed.push(routing()),
+        Some(withdrawal) => not_observed.extend(withdrawal.told().not_observed),
+    }
     Verdict {
         reason: *reason,
         started_at: drain.wall_time.clone(),
@@ -43,7 +47,8 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
             let from = From { before: drain.counts_before.as_ref(), since, quiet_period: *quiet_period };
             listeners(watched, evidence, from)
         }),
-        assumes: Vec::new(),
+        routing: drain.withdrawal.as_ref().map(|withdrawal| withdrawal.report(drain.started)),
+        assumes: drain.withdrawal.as_ref().map_or_else(Vec::new, Withdrawal::assumes),
         not_observed,
         sensor: Sensor {
             strategy: *strategy,
@@ -108,6 +113,8 @@ fn held_by(drain: &Drain, end: Monotonic) -> HeldBy {
         retry_ms: held(Condition::Retry),
         handshakes_ms: held(Condition::Handshakes),
         connections_ms: held(Condition::Connections),
+        routing_ms: held(Condition::Routing),
+        load_balancer_ms: held(Condition::LoadBalancer),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the operator chose.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use super::{event::Depth, listener::Port};
+use super::{cluster::NodeName, confirm::Bounds, event::Depth, listener::Port};
 
 /// The drain's times and limits. Validated where they are read: `quiet_period` and `min_wait` are at most `max_wait`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,31 @@ pub struct Settings {
     pub handshake_grace: Duration,
     /// E4: at most this many established connections at the end; `None`: any number.
     pub exit_at_connections: Option<u64>,
+    /// E5, E6: what is to be known of the cluster; `None`: routing is not watched.
+    pub routing: Option<RoutingSettings>,
     /// S7: how long the agent stays past the bound when it was asked to stop.
     pub stop_reserve: Duration,
+}
+
+/// How the cluster is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutingSettings {
+    /// The pod's addresses.
+    pub pod: BTreeSet<IpAddr>,
+    /// The pod's node.
+    pub node: NodeName,
+    /// What evidence may assume.
+    pub bounds: Bounds,
+    /// E6: how long a load balancer may take to find this node failing.
+    pub load_balancer_window: Duration,
+    /// C9: how long the watch has to deliver what a consistent read shows.
+    pub poll_timeout: Duration,
+    /// Whether there is a fence to ask.
+    pub fence: bool,
+    /// W8: paths that are not observed and that the operator acknowledges: `headless/web`.
+    pub accept: BTreeSet<String>,
+    /// Above this many nodes, without a fence, nothing is claimed of them.
+    pub max_nodes: u64,
 }
 
 /// Which ports are watched.

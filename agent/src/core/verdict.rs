@@ -10,6 +10,11 @@ use super::listener::{Family, Port};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
+    /// Quiet, and every Service that lists the pod is withdrawn, as every node has shown by evidence that follows from
+    /// order alone; nothing is in `notObserved`. What it still rests on is in `assumes`.
+    RoutedAway,
+    /// As `routed-away`, but some nodes have shown it by evidence that needs a bound on somebody's lag: in `assumes`.
+    Synced,
     /// No counting attempt for the quiet period on any watched listener and family, seen by a sensor that is known to
     /// see everything. Says nothing about routing.
     Quiet,
@@ -23,6 +28,8 @@ impl Reason {
     /// The name that verdicts, metrics and log lines use.
     pub fn name(self) -> &'static str {
         match self {
+            Self::RoutedAway => "routed-away",
+            Self::Synced => "synced",
             Self::Quiet => "quiet",
             Self::Unverified => "unverified",
             Self::Bound => "bound",
@@ -44,11 +51,16 @@ pub enum Condition {
     Handshakes,
     /// E4: more established connections than `exitAtConnections`.
     Connections,
+    /// E5: somebody still has a reason to send connections to the pod, or a node has not shown that it has none.
+    Routing,
+    /// E6: a load balancer may still send to this node.
+    LoadBalancer,
 }
 
 impl Condition {
     /// All, in the order of the rules.
-    pub const ALL: [Self; 5] = [Self::Floor, Self::Quiet, Self::Retry, Self::Handshakes, Self::Connections];
+    pub const ALL: [Self; 7] =
+        [Self::Floor, Self::Quiet, Self::Retry, Self::Handshakes, Self::Connections, Self::Routing, Self::LoadBalancer];
 }
 
 /// A drain's result.
@@ -68,6 +80,9 @@ pub struct Verdict {
     pub holding: Vec<Condition>,
     /// Every watched listener.
     pub listeners: Vec<Listener>,
+    /// What was known of the cluster; `null` where it was not watched.
+    #[serde(default)]
+    pub routing: Option<Routing>,
     /// Bounds on somebody's lag that the reason rests on.
     pub assumes: Vec<String>,
     /// What could lead to the pod and was not seen.
@@ -90,6 +105,80 @@ pub struct HeldBy {
     pub handshakes_ms: u64,
     /// E4.
     pub connections_ms: u64,
+    /// E5.
+    pub routing_ms: u64,
+    /// E6.
+    pub load_balancer_ms: u64,
+}
+
+/// What was known of the cluster's routing to the pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Routing {
+    /// Every Service port and family that has listed the pod.
+    pub services: Vec<Route>,
+    /// How many nodes, summed over the families that the pod is listed in.
+    pub nodes: Nodes,
+    /// What each node has shown, where it has shown anything.
+    pub evidence: Vec<NodeEvidence>,
+}
+
+/// One Service port and family.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Route {
+    /// The Service's name.
+    pub name: String,
+    /// Its port's name; empty for the unnamed one.
+    pub port: String,
+    /// The family.
+    pub family: Family,
+    /// Whether it leads to the pod.
+    pub state: RouteState,
+    /// When it was withdrawn, from the hook's call.
+    pub since_ms: Option<u64>,
+}
+
+/// Whether a Service port and family leads to the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RouteState {
+    /// Somebody has a reason to send connections.
+    Routed,
+    /// Nothing observable routes to the pod any more.
+    Withdrawn,
+}
+
+/// How many nodes are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Nodes {
+    /// All.
+    pub total: u64,
+    /// Confirmed by the fence.
+    pub confirmed: u64,
+    /// Confirmed by what rests on a bound.
+    pub assumed: u64,
+    /// Only waited for.
+    pub waited: u64,
+    /// Still awaited.
+    pub pending: u64,
+    /// They show nothing.
+    pub unobservable: u64,
+}
+
+/// What one node has shown over one family.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeEvidence {
+    /// The node.
+    pub node: String,
+    /// The family.
+    pub family: Family,
+    /// The kind of evidence: `fence`, `syncs`, `settled`, `waited`.
+    pub by: String,
+    /// What it rests on.
+    pub assumes: Vec<String>,
 }
 
 /// One watched port.

@@ -157,6 +157,8 @@ impl Agent {
                         tracing::warn!(%port, %why, "not counted");
                     }
                 }
+                // Nothing watches the cluster yet: `settings` leaves routing out, and so none of these comes.
+                Action::ObserveCluster | Action::ReadConsistently(_) | Action::AskFence(_) => {}
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
                         // A caller that has just gone is no failure.
@@ -270,6 +272,7 @@ fn settings(config: &Config) -> Settings {
         max_wait: config.drain.bound(),
         handshake_grace: config.drain.handshake_grace,
         exit_at_connections: config.drain.exit_at_connections.map(u64::from),
+        routing: None,
         stop_reserve: config.drain.stop_reserve,
     }
 }

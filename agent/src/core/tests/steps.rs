@@ -85,6 +85,7 @@ pub(super) fn any_settings() -> impl Strategy<Value = Settings> {
             max_wait: ms(6000),
             handshake_grace: ms(grace),
             exit_at_connections: connections,
+            routing: None,
             stop_reserve: ms(reserve),
         },
     )

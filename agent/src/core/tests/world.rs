@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) reading_takes: Duration,
     /// Every reading that was asked for, with its time.
     pub(super) readings: Vec<(Monotonic, Depth)>,
+    /// What was asked of the cluster and is not answered by the world.
+    pub(super) asked: Vec<Action>,
     callers: u64,
 }
 
@@ -52,6 +54,7 @@ pub(super) fn settings() -> Settings {
         max_wait: ms(20_000),
         handshake_grace: ms(3000),
         exit_at_connections: None,
+        routing: None,
         stop_reserve: ms(10_000),
     }
 }
@@ -67,7 +70,8 @@ impl World {
         let core = Core::new(settings, START);
         let (answers, readings) = (Vec::new(), Vec::new());
         let (exited, reading_takes) = (None, Duration::ZERO);
-        let mut world = Self { core, truth, now: START, answers, exited, reading_takes, readings, callers: 0 };
+        let mut world =
+            Self { core, truth, now: START, answers, exited, reading_takes, readings, asked: Vec::new(), callers: 0 };
         world.handle(Event::Clock);
         world
     }
@@ -130,6 +134,9 @@ impl World {
                 Action::Answer(caller, verdict) => {
                     let would_reset = self.truth.would_reset(self.core.settings.handshake_grace, self.now);
                     self.answers.push(Answered { at: self.now, caller, verdict, would_reset });
+                }
+                ask @ (Action::ObserveCluster | Action::ReadConsistently(_) | Action::AskFence(_)) => {
+                    self.asked.push(ask)
                 }
                 Action::Exit => self.exited = Some(self.now),
             }

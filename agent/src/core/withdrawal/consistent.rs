@@ -1,0 +1,183 @@
+//! C9: before any end but the bound, a consistent read shows that nothing of the routing was missed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::super::{
+    clock::Monotonic,
+    cluster::{ReadId, ReadOutcome, ResourceVersion, ServiceName, SliceName, Snapshot},
+    routing::Routing,
+};
+
+/// How long after a read that failed the next one is made. What asks the API server sees to its own pace.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Where the consistent read stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ConsistentRead {
+    asked: Option<Asked>,
+    done: Option<Done>,
+    not_before: Option<Monotonic>,
+    /// The API server does not let the agent read, or there is none; in words.
+    forbidden: Option<String>,
+}
+
+/// A read under way, or one whose news the watch has not delivered yet.
+#[derive(Clone, Debug)]
+struct Asked {
+    id: ReadId,
+    /// It began at this time or later.
+    at: Monotonic,
+    /// What was believed when it was asked for, and what the watch delivered since: a read may show any of it.
+    known: BTreeSet<Fact>,
+    /// What it shows that the watch has not delivered, and until when that is awaited.
+    awaited: Option<(BTreeSet<Fact>, Monotonic)>,
+}
+
+/// A read that showed what was believed.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    began: Monotonic,
+    answered: Monotonic,
+}
+
+/// What can be so of one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fact {
+    /// A slice has this version, or is gone.
+    Slice(SliceName, Option<ResourceVersion>),
+    /// A Service has this version, or is gone.
+    Service(ServiceName, Option<ResourceVersion>),
+}
+
+/// What came of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// Nothing to be judged yet.
+    Nothing,
+    /// Something that the watch should have delivered by now: a relevant change.
+    Missed,
+}
+
+impl ConsistentRead {
+    /// Begins one, if none is under way that is late enough for evidence of this time.
+    pub(super) fn ask(&mut self, id: ReadId, evidence_at: Monotonic, routing: &Routing, now: Monotonic) -> bool {
+        let under_way = self.asked.as_ref().is_some_and(|asked| asked.at >= evidence_at);
+        if under_way || self.not_before.is_some_and(|time| now < time) || self.forbidden.is_some() {
+            return false;
+        }
+        self.asked = Some(Asked { id, at: now, known: believed(routing), awaited: None });
+        true
+    }
+
+    /// The watch has been listed anew, which is more than it was asked to deliver: what a read awaited may be hidden in
+    /// it. The read is made again.
+    pub(super) fn start_anew(&mut self) {
+        self.asked = None;
+    }
+
+    /// The watch delivered something.
+    pub(super) fn delivered(&mut self, fact: Fact, now: Monotonic) {
+        let Some(asked) = &mut self.asked else { return };
+        if let Some((awaited, _)) = &mut asked.awaited {
+            awaited.remove(&fact);
+            if awaited.is_empty() {
+                self.done = Some(Done { began: asked.at, answered: now });
+                self.asked = None;
+            }
+            return;
+        }
+        asked.known.insert(fact);
+    }
+
+    /// An answer to a read. One to an older read says nothing.
+    pub(super) fn answered(
+        &mut self,
+        id: ReadId,
+        outcome: &ReadOutcome,
+        routing: &Routing,
+        patience: Duration,
+        now: Monotonic,
+    ) {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == id && asked.awaited.is_none()) else { return };
+        match outcome {
+            ReadOutcome::Failed(_) => {
+                self.asked = None;
+                self.not_before = Some(now + AGAIN);
+            }
+            ReadOutcome::Forbidden(why) => {
+                self.asked = None;
+                self.forbidden = Some(why.clone());
+            }
+            ReadOutcome::Shows(snapshot) => {
+                asked.known.extend(believed(routing));
+                let awaited: BTreeSet<Fact> =
+                    shown(snapshot, routing).filter(|fact| !asked.known.contains(fact)).collect();
+                if awaited.is_empty() {
+                    self.done = Some(Done { began: asked.at, answered: now });
+                    self.asked = None;
+                } else {
+                    asked.awaited = Some((awaited, now + patience));
+                }
+            }
+        }
+    }
+
+    /// Whether what a read shows has been awaited in vain.
+    pub(super) fn look(&mut self, now: Monotonic) -> Came {
+        let late = |asked: &Asked| asked.awaited.as_ref().is_some_and(|(_, until)| now >= *until);
+        if self.asked.take_if(|asked| late(asked)).is_none() {
+            return Came::Nothing;
+        }
+        self.done = None;
+        Came::Missed
+    }
+
+    /// When [`look`](Self::look) or [`ask`](Self::ask) is due.
+    pub(super) fn due(&self) -> Option<Monotonic> {
+        match &self.asked {
+            _ if self.forbidden.is_some() => None,
+            Some(asked) => asked.awaited.as_ref().map(|(_, until)| *until),
+            None => self.not_before,
+        }
+    }
+
+    /// When a read that began after evidence of this time was answered.
+    pub(super) fn covers(&self, evidence_at: Monotonic) -> Option<Monotonic> {
+        self.done.filter(|done| done.began >= evidence_at).map(|done| done.answered)
+    }
+
+    /// Why there is none to be had.
+    pub(super) fn forbidden(&self) -> Option<&str> {
+        self.forbidden.as_deref()
+    }
+}
+
+/// Everything that is believed.
+fn believed(routing: &Routing) -> BTreeSet<Fact> {
+    let slices = routing.slice_versions().map(|(name, version)| Fact::Slice(name.clone(), Some(version.clone())));
+    let services = routing.service_versions().map(|(name, version)| Fact::Service(name.clone(), Some(version.clone())));
+    slices.chain(services).collect()
+}
+
+/// Everything that a read shows: the versions of what is there, and that what is believed and not there is gone.
+fn shown<'a>(snapshot: &'a Snapshot, routing: &'a Routing) -> impl Iterator<Item = Fact> + 'a {
+    let versions = |name: &SliceName, version: &ResourceVersion| Fact::Slice(name.clone(), Some(version.clone()));
+    let slices = snapshot.slices.iter().map(move |(name, version)| versions(name, version));
+    let services = snapshot.services.iter().map(|(name, version)| Fact::Service(name.clone(), Some(version.clone())));
+    let gone_slices = gone(routing.slice_versions().map(|(name, _)| name), &snapshot.slices);
+    let gone_services = gone(routing.service_versions().map(|(name, _)| name), &snapshot.services);
+    slices
+        .chain(services)
+        .chain(gone_slices.map(|name| Fact::Slice(name, None)))
+        .chain(gone_services.map(|name| Fact::Service(name, None)))
+}
+
+fn gone<'a, N: Ord + Clone + 'a>(
+    believed: impl Iterator<Item = &'a N> + 'a,
+    there: &'a BTreeMap<N, ResourceVersion>,
+) -> impl Iterator<Item = N> + 'a {
+    believed.filter(|name| !there.contains_key(*name)).cloned()
+}

@@ -1,0 +1,276 @@
+//! E5 and E6: whether the cluster has withdrawn the pod. What slices and Services say ([`routing`](super::routing)), what
+//! each node has confirmed of it ([`confirm`](super::confirm)), what load balancers still do
+//! ([`load_balancer`](super::load_balancer)), and the consistent read that closes it all (C9).
+
+mod consistent;
+mod tell;
+
+use std::collections::BTreeSet;
+
+use super::{
+    clock::Monotonic,
+    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ReadId, ReadOutcome, ServiceName},
+    confirm::{Confirmations, StatusGiven, Tally},
+    event::ByFamily,
+    hold::Hold,
+    listener::Family,
+    load_balancer::LoadBalancers,
+    routing::{Changes, Routing},
+    settings::RoutingSettings,
+};
+use consistent::{Came, ConsistentRead, Fact};
+
+/// What is known of the cluster, for one drain.
+#[derive(Clone, Debug)]
+pub(super) struct Withdrawal {
+    settings: RoutingSettings,
+    routing: Routing,
+    confirmations: Confirmations,
+    balancers: LoadBalancers,
+    nodes: Nodes,
+    /// When something last came that an end would rest on.
+    evidence_at: Monotonic,
+    read: ConsistentRead,
+    /// C14.
+    contradictions: u64,
+    next_read: u64,
+    next_fence: u64,
+}
+
+/// The list of nodes.
+#[derive(Clone, Debug)]
+enum Nodes {
+    /// It has not completed.
+    Awaited,
+    /// These.
+    Listed(BTreeSet<NodeName>),
+    /// It cannot be read; in words.
+    Unreadable(String),
+}
+
+/// What is to be asked of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// C9.
+    Read(ReadId),
+    /// C4.
+    Fence(FenceRequest),
+}
+
+impl Withdrawal {
+    /// Nothing is known yet. `given` is what the last drain of this agent left (C12).
+    pub(super) fn new(settings: &RoutingSettings, given: StatusGiven, now: Monotonic) -> Self {
+        Self {
+            routing: Routing::new(settings.pod.clone(), settings.node.clone()),
+            confirmations: Confirmations::new(settings.bounds, given),
+            balancers: LoadBalancers::new(settings.load_balancer_window),
+            settings: settings.clone(),
+            nodes: Nodes::Awaited,
+            evidence_at: now,
+            read: ConsistentRead::default(),
+            contradictions: 0,
+            next_read: 0,
+            next_fence: 0,
+        }
+    }
+
+    /// Takes in what the cluster says.
+    pub(super) fn handle(&mut self, event: &ClusterEvent, now: Monotonic) {
+        let before = self.tallies();
+        match event {
+            ClusterEvent::SlicesListed(slices) => {
+                let changes = self.routing.slices_listed(slices, now);
+                self.read.start_anew();
+                self.changed(&changes, now);
+            }
+            ClusterEvent::SliceWritten(slice) => {
+                let changes = self.routing.slice_written(slice, now);
+                self.read.delivered(Fact::Slice(slice.name.clone(), Some(slice.version.clone())), now);
+                self.changed(&changes, now);
+            }
+            ClusterEvent::SliceRemoved(name) => {
+                let changes = self.routing.slice_removed(name, now);
+                self.read.delivered(Fact::Slice(name.clone(), None), now);
+                self.changed(&changes, now);
+            }
+            ClusterEvent::ServicesListed(services) => {
+                let changes = self.routing.services_listed(services.clone(), now);
+                self.read.start_anew();
+                self.policies_changed(&changes, now);
+            }
+            ClusterEvent::ServiceWritten(service) => {
+                let changes = self.routing.service_written(service.clone(), now);
+                self.read.delivered(Fact::Service(service.name.clone(), Some(service.version.clone())), now);
+                self.policies_changed(&changes, now);
+            }
+            ClusterEvent::ServiceRemoved(name) => {
+                let changes = self.routing.service_removed(name.clone(), now);
+                self.read.delivered(Fact::Service(name.clone(), None), now);
+                self.policies_changed(&changes, now);
+            }
+            ClusterEvent::ServicesUnreadable(why) => self.routing.services_unreadable(why.clone()),
+            ClusterEvent::NodesListed(nodes) => self.nodes_listed(nodes),
+            ClusterEvent::NodesUnreadable(why) => {
+                if !matches!(self.nodes, Nodes::Listed(_)) {
+                    self.nodes = Nodes::Unreadable(why.clone());
+                }
+            }
+            ClusterEvent::NodeAdded(node) => self.node_added(node),
+            ClusterEvent::NodeRemoved(name) => self.confirmations.node_removed(name),
+            ClusterEvent::Health(report) => self.confirmations.health(report),
+            ClusterEvent::LocalEndpoints(report) => self.balancers.answered(report),
+            ClusterEvent::Fence(progress) => self.confirmations.fence(progress),
+            ClusterEvent::AttemptThrough { node, family, at } => {
+                // C14. What it was confirmed by no longer counts, and it is pending again.
+                self.contradictions += u64::from(self.confirmations.contradicted(node, *family, *at).is_some());
+            }
+            ClusterEvent::ConsistentRead(id, outcome) => {
+                if let ReadOutcome::Shows(snapshot) = outcome
+                    && let Some(nodes) = &snapshot.nodes
+                {
+                    self.nodes_listed(nodes);
+                }
+                self.read.answered(*id, outcome, &self.routing, self.settings.poll_timeout, now);
+            }
+        }
+        if before != self.tallies() {
+            self.evidence_at = now;
+        }
+    }
+
+    /// Looks at what only time brings.
+    pub(super) fn look(&mut self, now: Monotonic) {
+        if self.read.look(now) == Came::Missed {
+            // The agent's own watch is behind by more than it may be: whatever it hid counts as a change (C9, C10).
+            for family in Family::ALL {
+                self.confirmations.relevant_change(family, now);
+            }
+            self.evidence_at = now;
+        }
+    }
+
+    /// What is to be asked now.
+    pub(super) fn ask(&mut self, now: Monotonic) -> Option<Ask> {
+        if self.settings.fence {
+            let due = Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min();
+            if due.is_some_and(|due| due <= now) {
+                let request = FenceRequest(self.next_fence);
+                self.next_fence = self.next_fence.saturating_add(1);
+                self.confirmations.fence_requested(request, now);
+                return Some(Ask::Fence(request));
+            }
+        }
+        if self.is_withdrawn() && self.read.covers(self.evidence_at).is_none() {
+            let id = ReadId(self.next_read);
+            if self.read.ask(id, self.evidence_at, &self.routing, now) {
+                self.next_read = self.next_read.saturating_add(1);
+                return Some(Ask::Read(id));
+            }
+        }
+        None
+    }
+
+    /// When [`look`](Self::look) or [`ask`](Self::ask) is next due, if nothing comes before.
+    pub(super) fn due(&self) -> Option<Monotonic> {
+        let fence = self
+            .settings
+            .fence
+            .then(|| Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min());
+        let read = self.is_withdrawn().then(|| self.read.due());
+        fence.flatten().into_iter().chain(read.flatten()).min()
+    }
+
+    /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
+    /// consistent read's answer (C9).
+    pub(super) fn hold(&self, evidence_at: Monotonic) -> Hold {
+        if !self.is_withdrawn() {
+            return Hold::Awaited;
+        }
+        // Without an API there is no read; the newest evidence of the cluster stands in its place.
+        let closed = self.read.forbidden().map(|_| self.evidence_at).or(self.read.covers(self.evidence_at));
+        match closed {
+            None => Hold::Awaited,
+            Some(at) if at > evidence_at => Hold::Unread,
+            Some(_) => Hold::Met,
+        }
+    }
+
+    /// E6.
+    pub(super) fn load_balancer_hold(&self, now: Monotonic) -> Hold {
+        self.balancers.met_from().map_or(Hold::Awaited, |time| Hold::until(time, now))
+    }
+
+    /// What is known of the nodes' operating systems, for the next drain (C12).
+    pub(super) fn status_given(&self) -> StatusGiven {
+        self.confirmations.status_given()
+    }
+
+    /// E5 but for the consistent read: every Service that lists the pod is withdrawn, and no node is pending.
+    fn is_withdrawn(&self) -> bool {
+        let nodes = match &self.nodes {
+            Nodes::Awaited => false,
+            Nodes::Unreadable(_) => true,
+            Nodes::Listed(_) => self.routing.families().into_iter().all(|family| self.confirmations.complete(family)),
+        };
+        nodes && self.routing.known() && !self.routing.routes().any(|route| route.state.is_routed())
+    }
+
+    fn changed(&mut self, changes: &Changes, now: Monotonic) {
+        for family in &changes.relevant {
+            self.confirmations.relevant_change(*family, now);
+        }
+        if !changes.relevant.is_empty() || !changes.turns.is_empty() {
+            self.evidence_at = now;
+        }
+        self.follow_load_balancers(changes, now);
+    }
+
+    fn policies_changed(&mut self, changes: &Changes, now: Monotonic) {
+        if !changes.relevant.is_empty() && changes.relevant.iter().any(|family| self.policy_moved(*family, now)) {
+            self.confirmations.policy_change(now);
+            self.evidence_at = now;
+        }
+        self.changed(changes, now);
+    }
+
+    fn policy_moved(&self, family: Family, now: Monotonic) -> bool {
+        self.routing.last_policy_change(family) == Some(now)
+    }
+
+    fn follow_load_balancers(&mut self, changes: &Changes, now: Monotonic) {
+        let with_port: BTreeSet<ServiceName> = self.routing.health_check_node_ports().into_keys().cloned().collect();
+        for service in &with_port {
+            self.balancers.added(service.clone());
+        }
+        let touched: BTreeSet<&ServiceName> =
+            changes.turns.iter().map(|turn| &turn.service).filter(|service| with_port.contains(*service)).collect();
+        for service in touched {
+            let routed = self.routing.routes().any(|route| route.service == service && route.state.is_routed());
+            if routed { self.balancers.routed(service) } else { self.balancers.withdrawn(service, now) }
+        }
+    }
+
+    fn nodes_listed(&mut self, nodes: &[Node]) {
+        let listed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+        if let Nodes::Listed(before) = &self.nodes {
+            for gone in before.difference(&listed) {
+                self.confirmations.node_removed(gone);
+            }
+        }
+        for node in nodes {
+            self.confirmations.node_added(&node.name, node.system);
+        }
+        self.nodes = Nodes::Listed(listed);
+    }
+
+    fn node_added(&mut self, node: &Node) {
+        self.confirmations.node_added(&node.name, node.system);
+        if let Nodes::Listed(known) = &mut self.nodes {
+            known.insert(node.name.clone());
+        }
+    }
+
+    fn tallies(&self) -> ByFamily<Tally> {
+        ByFamily { v4: self.confirmations.tally(Family::V4), v6: self.confirmations.tally(Family::V6) }
+    }
+}
