@@ -15,6 +15,7 @@ pub fn verdict(verdict: &Verdict) -> String {
         }
         Reason::Quiet => format!("quiet after {after}: new connections have stopped on every watched listener"),
         Reason::Unverified => format!("unverified after {after}: quiet as far as could be seen"),
+        Reason::NotTerminating => format!("not terminating, known after {after}: only a container is restarted"),
         Reason::Bound if verdict.holding.is_empty() => format!("bound reached after {after}"),
         Reason::Bound => format!("bound reached after {after}, still held by {}", holding(&verdict.holding)),
     }];

@@ -1,30 +1,28 @@
 //! The state machine: [`handle`](Core::handle) an event, do what [`poll`](Core::poll) says, sleep until
 //! [`poll_timeout`](Core::poll_timeout).
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
     clock::Monotonic,
     confirm::StatusGiven,
     counters::Counters,
-    counts::CountsBefore,
     ending::{Holds, Look, Next},
-    event::{Action, CallerId, Depth, Event, Evidence, SensorState},
+    event::{Action, Depth, Event, Evidence},
+    follow::Asked,
     handshake::Handshakes,
     journal::{Journal, Transition},
     quiet::Since,
-    reading::Asked,
+    reading,
+    recording::Kept,
     report::{self, Ended},
     retry::Retry,
     settings::Settings,
     stop::Stopping,
-    verdict::{Condition, Reason, Strategy, Verdict},
+    termination::Sign,
+    under_way::{Begun, Drain},
+    verdict::{Reason, Strategy, Verdict},
     watched::Watched,
-    withdrawal::{Ask, Withdrawal},
     witness::Witness,
 };
 
@@ -42,7 +40,7 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 const LEAD: Duration = Duration::from_millis(50);
 
 /// The decision.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Core {
     pub(super) settings: Settings,
     pub(super) watched: Watched,
@@ -55,38 +53,21 @@ pub struct Core {
     pub(super) counters: Counters,
     pub(super) retry: Retry,
     /// C12: which nodes' health servers have given a status to this agent.
-    status_given: StatusGiven,
+    pub(super) status_given: StatusGiven,
+    /// S5: when the agent's own preStop hook was last called.
+    own_hook: Option<Monotonic>,
+    pub(super) asked: Asked,
     pub(super) handshakes: Handshakes,
     pub(super) witness: Witness,
     pub(super) stopping: Option<Stopping>,
-    pub(super) reading: Option<Asked>,
+    pub(super) reading: Option<reading::Asked>,
     /// When the evidence is next due while nothing happens.
     pub(super) look_at: Monotonic,
     pub(super) actions: VecDeque<Action>,
     pub(super) journal: Journal,
+    pub(super) recording: Kept,
     pub(super) verdict: Option<Arc<Verdict>>,
     pub(super) drains_ended: u64,
-}
-
-/// A drain under way.
-#[derive(Debug)]
-pub(super) struct Drain {
-    pub(super) started: Monotonic,
-    pub(super) bound: Monotonic,
-    pub(super) wall_time: String,
-    pub(super) callers: BTreeSet<CallerId>,
-    /// Until when each condition is known to have held the end.
-    pub(super) held: BTreeMap<Condition, Monotonic>,
-    /// What each condition said when it was last known.
-    holds: Option<Holds>,
-    /// E5, E6: what is known of the cluster, where it is watched.
-    pub(super) withdrawal: Option<Withdrawal>,
-    /// What had been counted when it began; `None` until the evidence has been read once.
-    pub(super) counts_before: Option<CountsBefore>,
-    /// S3: the witness has shown the sensor to be blind in this drain, by how many handshakes.
-    pub(super) blind: Option<u64>,
-    /// The sensor was not proven at some time in this drain, and why.
-    pub(super) sensor_failed: Option<String>,
 }
 
 impl Core {
@@ -102,6 +83,8 @@ impl Core {
             counters: Counters::default(),
             retry: Retry::default(),
             status_given: StatusGiven::default(),
+            own_hook: None,
+            asked: Asked::default(),
             handshakes: Handshakes::default(),
             witness: Witness::default(),
             stopping: None,
@@ -109,6 +92,7 @@ impl Core {
             look_at: now,
             actions: VecDeque::new(),
             journal: Journal::default(),
+            recording: Kept::default(),
             verdict: None,
             drains_ended: 0,
         }
@@ -116,9 +100,10 @@ impl Core {
 
     /// Takes in what happened.
     pub fn handle(&mut self, event: Event, now: Monotonic) {
+        self.record(&event, now);
         match event {
             Event::Clock => {}
-            Event::HookCalled { caller, wall_time } => self.hook_called(caller, wall_time, now),
+            Event::HookCalled { caller, wall_time } => self.hook_called(Begun { caller, wall_time }, now),
             Event::HookLeft { caller } => {
                 if self.drain.as_mut().is_some_and(|drain| drain.callers.remove(&caller)) {
                     self.journal.record(now, Transition::CallerLeft(caller));
@@ -129,12 +114,21 @@ impl Core {
                     self.stopping = Some(Stopping::new(now));
                     self.journal.record(now, Transition::Terminating);
                     self.read_anew(Depth::Listeners, now);
+                    self.termination_shown(Sign::Signal, now);
                 }
             }
-            Event::Cluster(event) => {
-                if let Some(withdrawal) = self.drain.as_mut().and_then(|drain| drain.withdrawal.as_mut()) {
-                    withdrawal.handle(&event, now);
-                }
+            Event::OwnHookCalled => {
+                self.own_hook = Some(now);
+                self.termination_shown(Sign::OwnHook, now);
+            }
+            Event::Cluster(observation, event) => self.cluster_says(observation, &event, now),
+            Event::PodRead(id, outcome) => self.pod_read(id, &outcome, now),
+            Event::Told(phase, outcome) => {
+                let what = match outcome {
+                    Ok(()) => Transition::Told(phase),
+                    Err(why) => Transition::NotTold(phase, why),
+                };
+                self.journal.record(now, what);
             }
             Event::Evidence(evidence) => self.take_evidence(*evidence, now),
         }
@@ -158,7 +152,8 @@ impl Core {
         [bound, leave, look].into_iter().flatten().min()
     }
 
-    fn hook_called(&mut self, caller: CallerId, wall_time: String, now: Monotonic) {
+    fn hook_called(&mut self, begun: Begun, now: Monotonic) {
+        let caller = begun.caller;
         // A drain whose bound has come is over, even if nobody has said so yet: whoever calls now is not to be let go.
         if self.drain.as_ref().is_some_and(|drain| now >= drain.bound) {
             self.end(Reason::Bound, now);
@@ -170,37 +165,38 @@ impl Core {
         }
         self.journal.record(now, Transition::DrainStarted(caller));
         self.witness.start_anew();
-        let bound = now + self.settings.max_wait;
-        self.bound = Some(bound);
-        self.drain = Some(Drain {
-            started: now,
-            bound,
-            wall_time,
-            callers: BTreeSet::from([caller]),
-            held: BTreeMap::new(),
-            holds: None,
-            withdrawal: self.settings.routing.as_ref().map(|routing| Withdrawal::new(routing, self.status_given, now)),
-            counts_before: None,
-            blind: None,
-            sensor_failed: None,
-        });
-        if self.settings.routing.is_some() {
-            self.actions.push_back(Action::ObserveCluster);
+        let observation = self.asked.observation();
+        let mut drain = Drain::new(&self.settings, begun, self.status_given, observation, now);
+        self.bound = Some(drain.bound);
+        if self.stopping.is_some() {
+            drain.termination.shown(Sign::Signal);
         }
+        if let (Some(called), Some(guard)) = (self.own_hook, self.settings.restart_guard)
+            && now.since(called) <= guard
+        {
+            drain.termination.shown(Sign::OwnHook);
+        }
+        if drain.withdrawal.is_some() {
+            self.actions.push_back(Action::ObserveCluster(observation));
+        }
+        self.drain = Some(drain);
         // The handshakes too: the witness compares from here on.
         self.read_anew(Depth::Handshakes, now);
     }
 
     /// Decides, as far as the evidence and the time allow.
     fn advance(&mut self, now: Monotonic) {
-        match &self.drain {
-            Some(drain) if now >= drain.bound => {
-                self.look();
-                self.end(Reason::Bound, now);
+        self.expire(now);
+        let next = self.look(now);
+        if let Some(reason) = self.reason_to_end(next, now) {
+            self.end(reason, now);
+        } else if self.drain.is_none() {
+            self.advance_at_rest(now);
+        } else {
+            let asked_due = self.ask(now);
+            if self.reading.is_none() {
+                self.advance_drain(next, asked_due, now);
             }
-            Some(_) if self.reading.is_some() => {}
-            Some(_) => self.advance_drain(now),
-            None => self.advance_at_rest(now),
         }
         self.advance_stop(now);
     }
@@ -216,50 +212,33 @@ impl Core {
         }
     }
 
-    fn advance_drain(&mut self, now: Monotonic) {
-        let cluster_due = self.follow_cluster(now);
-        let (Some(next), Some(drain), Some(evidence)) = (self.look(), &self.drain, &self.evidence) else {
+    /// Reads when there may be something to read. `asked_due` is when something else is next to be asked or told.
+    fn advance_drain(&mut self, next: Option<Next>, asked_due: Option<Monotonic>, now: Monotonic) {
+        let (Some(next), Some(drain), Some(evidence)) = (next, &self.drain, &self.evidence) else {
             return;
         };
         let (taken_at, deep) = (evidence.taken_at, self.settings.depth());
         let (look_at, depth) = match next {
-            Next::End => {
-                let reason = self.reason();
-                return self.end(reason, now);
-            }
+            // An end that is due has been made; what is left is one that has to wait.
+            Next::End | Next::Await => (drain.bound, deep),
             Next::ReadConnections => return self.read(deep, now),
             Next::Wait { until, unread: true } if taken_at < until - LEAD => (until - LEAD, deep),
             Next::Wait { until, .. } => (until, Depth::Listeners),
-            Next::Await => (drain.bound, deep),
             Next::Look(latest) => {
                 let paced = self.received + pace(taken_at.since(drain.started));
                 (latest.map_or(paced, |latest| latest.min(paced)), deep)
             }
         };
-        let look_at = cluster_due.map_or(look_at, |due| due.min(look_at));
         let last_look = drain.bound - LAST_LOOK;
-        self.look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
-        if now >= self.look_at {
-            self.read(if now >= last_look { deep } else { depth }, now);
+        let look_at = if taken_at < last_look { look_at.min(last_look) } else { look_at };
+        if now >= look_at {
+            return self.read(if now >= last_look { deep } else { depth }, now);
         }
-    }
-
-    /// Asks the cluster what is to be asked now. Returns when it is next due, if nothing comes before.
-    fn follow_cluster(&mut self, now: Monotonic) -> Option<Monotonic> {
-        let withdrawal = self.drain.as_mut()?.withdrawal.as_mut()?;
-        withdrawal.look(now);
-        while let Some(ask) = withdrawal.ask(now) {
-            self.actions.push_back(match ask {
-                Ask::Read(id) => Action::ReadConsistently(id),
-                Ask::Fence(request) => Action::AskFence(request),
-            });
-        }
-        self.status_given = withdrawal.status_given();
-        withdrawal.due().filter(|due| *due > now)
+        self.look_at = asked_due.map_or(look_at, |due| due.min(look_at));
     }
 
     /// Asks every condition what the evidence means to it; `None` without a drain or evidence of its own.
-    fn look(&mut self) -> Option<Next> {
+    fn look(&mut self, now: Monotonic) -> Option<Next> {
         let evidence = self.evidence.as_ref()?;
         let since = self.since(evidence);
         let drain = self.drain.as_mut().filter(|drain| drain.counts_before.is_some())?;
@@ -273,7 +252,7 @@ impl Core {
             since,
             withdrawal: drain.withdrawal.as_ref(),
         });
-        drain.note(holds, evidence.taken_at);
+        drain.note(holds, evidence.taken_at, now);
         Some(holds.next())
     }
 
@@ -286,21 +265,11 @@ impl Core {
         }
     }
 
-    /// What an end by the conditions may be called.
-    fn reason(&self) -> Reason {
-        let (Some(drain), Some(evidence)) = (&self.drain, &self.evidence) else {
-            return Reason::Bound;
-        };
-        let told = drain.withdrawal.as_ref().map(Withdrawal::told);
-        let seen_all = report::unseen(drain, evidence, &self.watched).is_empty();
-        match told {
-            _ if !seen_all => Reason::Unverified,
-            None => Reason::Quiet,
-            Some(told) => told.reason(),
-        }
-    }
-
     fn end(&mut self, reason: Reason, now: Monotonic) {
+        let Some(drain) = &mut self.drain else {
+            return;
+        };
+        let take_back = drain.phases.take_back().filter(|_| reason == Reason::NotTerminating);
         let Some(drain) = &self.drain else {
             return;
         };
@@ -318,44 +287,16 @@ impl Core {
         for caller in drain.callers.iter().rev() {
             self.actions.push_front(Action::Answer(*caller, Arc::clone(&verdict)));
         }
+        self.actions.extend(take_back.map(Action::Tell));
+        if drain.withdrawal.is_some() {
+            self.actions.push_back(Action::ForgetCluster);
+        }
         self.drain = None;
         self.journal.record(now, Transition::DrainEnded(reason));
         self.drains_ended = self.drains_ended.saturating_add(1);
         self.verdict = Some(verdict);
         self.look_at = now;
         self.advance_at_rest(now);
-    }
-}
-
-impl Drain {
-    /// Takes over what the conditions say.
-    fn note(&mut self, holds: Holds, now: Monotonic) {
-        for (condition, until) in holds.held(now) {
-            let known = self.held.entry(condition).or_insert(until);
-            *known = until.max(*known);
-        }
-        self.holds = Some(holds.or(self.holds, now));
-    }
-
-    /// S3: takes over whether the sensor saw everything, as far as a reading in this drain tells.
-    pub(super) fn note_sensor(&mut self, surplus: Option<u64>, evidence: &Evidence) {
-        if let Some(surplus) = surplus {
-            self.blind = Some(self.blind.unwrap_or(0).saturating_add(surplus));
-        }
-        let failed = match &evidence.sensor {
-            SensorState::Unproven { why, .. } => Some(why.clone()),
-            SensorState::Proven { since, .. } if *since > self.started => {
-                Some("it was found in place only after the hook's call".to_owned())
-            }
-            SensorState::Proven { .. } => None,
-        };
-        self.sensor_failed = self.sensor_failed.take().or(failed);
-        self.counts_before.get_or_insert_with(|| CountsBefore::at(self.started, evidence));
-    }
-
-    /// What is known to hold the end.
-    pub(super) fn holding(&self) -> Vec<Condition> {
-        self.holds.map_or_else(Vec::new, |holds| holds.holding().collect())
     }
 }
 

@@ -2,16 +2,47 @@
 
 use super::{
     clock::Monotonic,
+    drain::Core,
     event::Evidence,
     handshake::{self, Handshakes},
     hold::Hold,
     quiet::{self, Since},
+    report,
     retry::Retry,
     settings::Settings,
-    verdict::Condition,
+    verdict::{Condition, Reason},
     watched::Watched,
     withdrawal::Withdrawal,
 };
+
+impl Core {
+    /// Why the drain under way is to end now, if it is. Nothing else ends a drain: `next` is what all conditions say
+    /// together (E1 to E6), and the rest is the bound (S1) and a pod that is not terminating (S5).
+    pub(super) fn reason_to_end(&self, next: Option<Next>, now: Monotonic) -> Option<Reason> {
+        let drain = self.drain.as_ref()?;
+        if now >= drain.bound {
+            return Some(Reason::Bound);
+        }
+        if drain.termination.is_refuted() && now >= drain.started + self.settings.min_wait {
+            return Some(Reason::NotTerminating);
+        }
+        // A reading that is under way was asked for because this evidence does not do.
+        (next == Some(Next::End) && self.reading.is_none()).then(|| self.claim()).flatten()
+    }
+
+    /// What an end by the conditions may be called.
+    fn claim(&self) -> Option<Reason> {
+        let (drain, evidence) = (self.drain.as_ref()?, self.evidence.as_ref()?);
+        let seen_all = report::unseen(drain, evidence, &self.watched).is_empty();
+        let claim = drain.withdrawal.as_ref().map(Withdrawal::told);
+        Some(match claim {
+            _ if !seen_all => Reason::Unverified,
+            None => Reason::Quiet,
+            Some(_) if drain.termination.unknown().is_some() => Reason::Unverified,
+            Some(claim) => claim.reason(),
+        })
+    }
+}
 
 /// What each condition says, in the order of [`Condition::ALL`].
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +108,7 @@ impl Holds {
                 Hold::Until(time) => not_before = not_before.max(Some(*time)),
                 Hold::AtMost(time) => by = by.max(Some(*time)),
                 Hold::Open => open = true,
-                Hold::Awaited => awaited = true,
+                Hold::Awaited | Hold::Unasked => awaited = true,
                 Hold::Unread => unread = true,
             }
         }
@@ -109,11 +140,33 @@ impl Holds {
         self.0.into_iter().filter(|(_, hold)| hold.holds()).map(|(condition, _)| condition)
     }
 
-    /// The conditions that are known to hold the end, each with the time until which it is known to.
-    pub(super) fn held(&self, now: Monotonic) -> impl Iterator<Item = (Condition, Monotonic)> {
-        self.0.into_iter().filter(|(_, hold)| hold.holds()).map(move |(condition, hold)| match hold {
-            Hold::Until(time) => (condition, time),
-            _ => (condition, now),
+    /// The conditions that are known to hold the end, each with the time until which it is known to: by a reading that
+    /// was taken at `taken_at`, and for what comes by itself at `now`, the moment that ends it included.
+    pub(super) fn held(
+        &self,
+        before: Option<Self>,
+        taken_at: Monotonic,
+        now: Monotonic,
+    ) -> impl Iterator<Item = (Condition, Monotonic)> {
+        let before = before.map_or([Hold::Met; Condition::ALL.len()], |before| before.0.map(|(_, hold)| hold));
+        self.0.into_iter().zip(before).filter_map(move |((condition, hold), before)| match hold {
+            Hold::Until(time) => Some((condition, time)),
+            Hold::AtMost(_) | Hold::Open => Some((condition, taken_at)),
+            Hold::Awaited => Some((condition, now)),
+            Hold::Met | Hold::Unasked | Hold::Unread => (before == Hold::Awaited).then_some((condition, now)),
         })
+    }
+
+    /// From when on all conditions but this one may be met, by what is known; `None` if nobody knows.
+    pub(super) fn met_from_but_for(&self, condition: Condition) -> Option<Monotonic> {
+        let mut from = Monotonic::default();
+        for (_, hold) in self.0.iter().filter(|(of, _)| *of != condition) {
+            match hold {
+                Hold::Met | Hold::Unasked | Hold::Unread => {}
+                Hold::Until(time) | Hold::AtMost(time) => from = from.max(*time),
+                Hold::Open | Hold::Awaited => return None,
+            }
+        }
+        Some(from)
     }
 }

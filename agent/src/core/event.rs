@@ -4,8 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, ReadId},
+    cluster::{ClusterEvent, FenceRequest, ObservationId, ReadId},
     listener::{Family, Port},
+    phase::Phase,
+    termination::PodRead,
     verdict::{NotObserved, Strategy, Verdict},
 };
 
@@ -32,8 +34,14 @@ pub enum Event {
     },
     /// SIGTERM.
     Terminate,
-    /// What the cluster says.
-    Cluster(Box<ClusterEvent>),
+    /// The agent's own preStop hook was called (`lastsyn drain --mark`): the pod is terminating (S5).
+    OwnHookCalled,
+    /// What the cluster says, to the one who asked for it.
+    Cluster(ObservationId, Box<ClusterEvent>),
+    /// What came of [`Action::ReadPod`].
+    PodRead(ReadId, PodRead),
+    /// What came of [`Action::Tell`]; in words, where it failed.
+    Told(Phase, Result<(), String>),
     /// What the kernel shows, as asked for by [`Action::Read`] (or for somebody who looks: it is never too much).
     Evidence(Box<Evidence>),
 }
@@ -46,7 +54,13 @@ pub enum Action {
     /// Count this port's attempts from now on.
     Watch(Port),
     /// List and watch the pod's slices, their Services and the nodes from now on, and ask the nodes' health servers.
-    ObserveCluster,
+    ObserveCluster(ObservationId),
+    /// The drain is over: whatever was begun by [`Action::ObserveCluster`] is to end.
+    ForgetCluster,
+    /// S5: read the pod from the API server, consistently.
+    ReadPod(ReadId),
+    /// Tell the server in the pod. A server that does not answer ends or blocks no drain.
+    Tell(Phase),
     /// C9: read the Services, their slices and (without a fence) the nodes from the API server, consistently.
     ReadConsistently(ReadId),
     /// C4: ask the fence for markers that are written from now on.

@@ -15,6 +15,8 @@ pub(super) enum Hold {
     Open,
     /// What it waits for comes by itself.
     Awaited,
+    /// It holds nothing as far as is known, and is asked about once the others are met.
+    Unasked,
     /// It is not known: the evidence lacks what it needs.
     Unread,
 }
@@ -34,6 +36,8 @@ impl Hold {
     pub(super) fn or(self, before: Self, now: Monotonic) -> Self {
         match (self, before) {
             (Self::Unread, Self::Until(time) | Self::AtMost(time)) if time <= now => Self::Unread,
+            // What came by itself has come, or this reading would say so.
+            (Self::Unread, Self::Awaited) => Self::Unread,
             (Self::Unread, before) => before,
             (known, _) => known,
         }

@@ -4,8 +4,11 @@ use std::{collections::VecDeque, fmt};
 
 use super::{
     clock::Monotonic,
+    cluster::{NodeName, PortName, ServiceName},
     event::CallerId,
-    listener::Port,
+    listener::{Family, Port},
+    phase::Phase,
+    termination::Sign,
     verdict::{Reason, Strategy},
 };
 
@@ -57,6 +60,28 @@ pub enum Transition {
     CallerLeft(CallerId),
     /// SIGTERM.
     Terminating,
+    /// S5: the pod is known to be terminating, and by what.
+    TerminationShown(Sign),
+    /// The server in the pod was told.
+    Told(Phase),
+    /// It was not; in words.
+    NotTold(Phase, String),
+    /// The nodes' confirmations void: a relevant change of this family (C10).
+    RelevantChange(Family),
+    /// A Service's port leads to the pod over this family.
+    Routed(ServiceName, PortName, Family),
+    /// It does no longer.
+    Withdrawn(ServiceName, PortName, Family),
+    /// No node is pending any more.
+    NodesSettled,
+    /// C14: a SYN came through a node that had been confirmed.
+    Contradicted(NodeName, Family),
+    /// C9: a consistent read shows what is believed.
+    ReadAgrees,
+    /// C9: a consistent read showed something that the watch did not deliver in time.
+    WatchBehind,
+    /// C9: there is no consistent read to be had, and why.
+    ReadForbidden(String),
     /// The drain ended.
     DrainEnded(Reason),
     /// The agent stops.
@@ -111,9 +136,41 @@ impl fmt::Display for Transition {
             Self::CallerJoined(caller) => write!(f, "caller {} joined the drain", caller.0),
             Self::CallerLeft(caller) => write!(f, "caller {} went away; the drain goes on", caller.0),
             Self::Terminating => f.write_str("asked to stop (SIGTERM)"),
+            Self::TerminationShown(Sign::OwnHook) => {
+                f.write_str("the pod is terminating: the agent's own hook was called")
+            }
+            Self::TerminationShown(Sign::Signal) => f.write_str("the pod is terminating: SIGTERM came"),
+            Self::TerminationShown(Sign::Pod) => f.write_str("the pod is terminating: its object says so"),
+            Self::TerminationShown(Sign::Slice) => f.write_str("the pod is terminating: a slice lists it so"),
+            Self::Told(phase) => write!(f, "the server in the pod was told: {}", phase.name()),
+            Self::NotTold(phase, why) => write!(f, "the server in the pod could not be told {}: {why}", phase.name()),
+            Self::RelevantChange(family) => {
+                write!(f, "{family}: the pod's slices or Services changed; every node is awaited")
+            }
+            Self::Routed(service, port, family) => write!(f, "{} leads to the pod", route(service, port, *family)),
+            Self::Withdrawn(service, port, family) => {
+                write!(f, "{} leads to the pod no longer", route(service, port, *family))
+            }
+            Self::NodesSettled => f.write_str("no node is awaited any more"),
+            Self::Contradicted(node, family) => {
+                write!(f, "node {node} sent a new connection over {family} after it was confirmed; it is awaited again")
+            }
+            Self::ReadAgrees => f.write_str("a consistent read of the API server shows what the watch showed"),
+            Self::WatchBehind => {
+                f.write_str("a consistent read showed what the watch did not deliver; every node is awaited")
+            }
+            Self::ReadForbidden(why) => write!(f, "there is no consistent read of the API server: {why}"),
             Self::DrainEnded(reason) => write!(f, "the drain ended: {}", reason.name()),
             Self::Stopping => f.write_str("stopping"),
         }
+    }
+}
+
+fn route(service: &ServiceName, port: &PortName, family: Family) -> String {
+    if port.0.is_empty() {
+        format!("Service {service} over {family}")
+    } else {
+        format!("Service {service}, port {port}, over {family}")
     }
 }
 

@@ -8,11 +8,13 @@
 //! | E2 quiet | [`quiet`] |
 //! | E2a retry | [`retry`] |
 //! | E3 handshakes, E4 connections | [`handshake`] |
-//! | S1 bound, S2 a drain begins with nothing | [`drain`] |
+//! | S1 bound, S2 a drain begins with nothing | [`ending`], [`under_way`] |
 //! | S3 a sensor that is not known to see everything | [`witness`], [`quiet`], [`report`] |
 //! | E5 routing, E6 load balancer, C9 the consistent read | [`withdrawal`], [`load_balancer`] |
 //! | W1-W8 routing, C10 the relevant change | [`routing`] |
 //! | C1-C8, C10-C14 confirmation | [`confirm`] |
+//! | S4 the server in the pod is told, the phases | [`phase`] |
+//! | S5 a container that is only restarted | [`termination`] |
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
@@ -24,20 +26,25 @@ mod counts;
 pub mod drain;
 mod ending;
 pub mod event;
+mod follow;
 mod handshake;
 mod hold;
 pub mod journal;
 pub mod listener;
 pub mod load_balancer;
+pub mod phase;
 mod quiet;
 mod reading;
+pub mod recording;
 mod report;
 mod retry;
 pub mod routing;
 pub mod settings;
 mod stop;
+pub mod termination;
 #[cfg(test)]
 mod tests;
+mod under_way;
 pub mod verdict;
 pub mod view;
 mod watched;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::{
     clock::{Monotonic, millis},
     counts::CountsBefore,
-    drain::Drain,
     event::{Evidence, SensorState},
     listener::{Family, Port},
     quiet::{self, Since},
+    under_way::Drain,
     verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Protocol, Reason, Sensor, Strategy, Verdict},
     watched::{Watched, WatchedPort},
     withdrawal::Withdrawal,
@@ -36,6 +36,9 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
     match &drain.withdrawal {
         None => not_observed.push(routing()),
         Some(withdrawal) => not_observed.extend(withdrawal.told().not_observed),
+    }
+    if let Some(why) = drain.termination.unknown() {
+        not_observed.push(termination(why));
     }
     Verdict {
         reason: *reason,
@@ -99,6 +102,11 @@ pub(super) fn blind(surplus: u64) -> String {
 /// What this version cannot see at all.
 fn routing() -> NotObserved {
     not_observed("routing", "this version does not watch EndpointSlices, Services or the nodes' proxies".to_owned())
+}
+
+/// S5: nobody knows that the pod is terminating.
+fn termination(why: &str) -> NotObserved {
+    not_observed("termination", format!("whether the pod is terminating is not known: {why}"))
 }
 
 fn not_observed(what: &str, why: String) -> NotObserved {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use super::{cluster::NodeName, confirm::Bounds, event::Depth, listener::Port};
+use super::{cluster::NodeName, confirm::Bounds, event::Depth, listener::Port, phase::FailAfter};
 
 /// The drain's times and limits. Validated where they are read: `quiet_period` and `min_wait` are at most `max_wait`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub struct Settings {
     pub exit_at_connections: Option<u64>,
     /// E5, E6: what is to be known of the cluster; `None`: routing is not watched.
     pub routing: Option<RoutingSettings>,
+    /// S5: how long after the hook's call a sign may come that the pod is terminating; `None`: the caller is believed.
+    pub restart_guard: Option<Duration>,
+    /// When the server in the pod is to fail readiness; `None`: it is told nothing.
+    pub fail_after: Option<FailAfter>,
     /// S7: how long the agent stays past the bound when it was asked to stop.
     pub stop_reserve: Duration,
 }

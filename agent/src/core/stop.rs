@@ -15,7 +15,7 @@ use super::{
 const LONGEST_PACE: Duration = Duration::from_millis(40);
 
 /// The agent has been asked to stop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stopping {
     asked_at: Monotonic,
     left: bool,

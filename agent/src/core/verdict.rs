@@ -20,6 +20,8 @@ pub enum Reason {
     Quiet,
     /// Quiet as far as could be seen, but something was not observed: each such thing is in `notObserved`.
     Unverified,
+    /// The pod is not terminating: only a container of it is restarted. Says nothing about connections.
+    NotTerminating,
     /// `maxWait` passed first. What was still missing is in `holding`.
     Bound,
 }
@@ -32,6 +34,7 @@ impl Reason {
             Self::Synced => "synced",
             Self::Quiet => "quiet",
             Self::Unverified => "unverified",
+            Self::NotTerminating => "not-terminating",
             Self::Bound => "bound",
         }
     }

@@ -158,7 +158,12 @@ impl Agent {
                     }
                 }
                 // Nothing watches the cluster yet: `settings` leaves routing out, and so none of these comes.
-                Action::ObserveCluster | Action::ReadConsistently(_) | Action::AskFence(_) => {}
+                Action::ObserveCluster(_)
+                | Action::ForgetCluster
+                | Action::ReadConsistently(_)
+                | Action::AskFence(_)
+                | Action::ReadPod(_)
+                | Action::Tell(_) => {}
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
                         // A caller that has just gone is no failure.
@@ -273,6 +278,8 @@ fn settings(config: &Config) -> Settings {
         handshake_grace: config.drain.handshake_grace,
         exit_at_connections: config.drain.exit_at_connections.map(u64::from),
         routing: None,
+        restart_guard: None,
+        fail_after: None,
         stop_reserve: config.drain.stop_reserve,
     }
 }

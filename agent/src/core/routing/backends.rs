@@ -98,6 +98,11 @@ impl Backends {
         self.listed_for.iter().copied()
     }
 
+    /// Whether a slice lists the pod as terminating.
+    pub(super) fn list_the_pod_terminating(&self) -> bool {
+        self.slices.values().any(|listing| listing.pod_terminating)
+    }
+
     /// Nothing is left of it, and nothing of it was ever the pod's.
     pub(super) fn is_forgotten(&self) -> bool {
         self.slices.is_empty() && !self.has_listed_the_pod()

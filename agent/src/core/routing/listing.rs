@@ -32,6 +32,8 @@ pub(super) struct Listing {
     pub(super) proxy: ServiceProxy,
     /// W1: what it says of the pod, where it lists it.
     pub(super) pod: Option<PodEntry>,
+    /// Some entry of the pod is terminating, whether or not it serves.
+    pub(super) pod_terminating: bool,
     /// The other endpoints, by their first address. Empty where kube-proxy does not look at the slice.
     others: BTreeMap<IpAddr, Peer>,
     /// Empty where kube-proxy does not look at the slice.
@@ -64,12 +66,14 @@ impl Listing {
     pub(super) fn new(id: SliceId, slice: &Slice, pod: &BTreeSet<IpAddr>, node: &NodeName) -> Self {
         let kube_proxy = slice.proxy == ServiceProxy::KubeProxy;
         let mut listed: Option<PodEntry> = None;
+        let mut pod_terminating = false;
         let mut others = BTreeMap::new();
         for endpoint in &slice.endpoints {
             if endpoint.is_the_pods(pod) {
                 let entry = listed.get_or_insert_default();
                 entry.ready |= endpoint.is_ready();
                 entry.serving |= endpoint.is_serving();
+                pod_terminating |= endpoint.is_terminating();
                 entry.fallback |= endpoint.is_serving() && endpoint.is_terminating();
             } else if kube_proxy && family_of(endpoint.address) == slice.family {
                 let on_node = endpoint.node.as_ref() == Some(node);
@@ -79,7 +83,7 @@ impl Listing {
             }
         }
         let ports = if kube_proxy { slice.ports.clone() } else { Vec::new() };
-        Self { id, version: slice.version.clone(), proxy: slice.proxy, pod: listed, others, ports }
+        Self { id, version: slice.version.clone(), proxy: slice.proxy, pod: listed, pod_terminating, others, ports }
     }
 
     /// The Service ports that its endpoints serve.

@@ -250,6 +250,12 @@ impl Routing {
         self.listed && self.policies.are_settled() && self.backends.values().any(Backends::has_listed_the_pod)
     }
 
+    /// Whether a slice lists the pod as terminating: its `deletionTimestamp` is set (the EndpointSlice controller's
+    /// `podToEndpoint`).
+    pub fn lists_the_pod_terminating(&self) -> bool {
+        self.backends.values().any(Backends::list_the_pod_terminating)
+    }
+
     /// The families in which kube-proxy has had a reason to route to the pod: those that nodes are to confirm.
     pub fn families(&self) -> BTreeSet<Family> {
         self.routable().map(|((_, family), _)| *family).collect()

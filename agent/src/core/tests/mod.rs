@@ -2,18 +2,26 @@
 
 mod bound;
 mod callers;
+mod cluster;
+mod cluster_properties;
+mod cluster_steps;
 mod connections;
+mod consistent_read;
 mod counted;
 mod floor;
 mod handshakes;
+mod phases;
 mod properties;
 mod pure;
 mod quiet;
+mod replay;
 mod restart;
 mod retry;
+mod routing;
 mod sensor;
 mod steps;
 mod stop;
+mod termination;
 mod timing;
 mod truth;
 mod watched;

@@ -86,6 +86,8 @@ pub(super) fn any_settings() -> impl Strategy<Value = Settings> {
             handshake_grace: ms(grace),
             exit_at_connections: connections,
             routing: None,
+            restart_guard: None,
+            fail_after: None,
             stop_reserve: ms(reserve),
         },
     )

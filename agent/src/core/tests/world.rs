@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use super::truth::{Truth, ms, port};
+use super::{
+    cluster::Cluster,
+    truth::{Truth, ms, port},
+};
 use crate::core::{
     clock::Monotonic,
     drain::Core,
@@ -29,8 +32,9 @@ pub(super) struct World {
     pub(super) reading_takes: Duration,
     /// Every reading that was asked for, with its time.
     pub(super) readings: Vec<(Monotonic, Depth)>,
-    /// What was asked of the cluster and is not answered by the world.
-    pub(super) asked: Vec<Action>,
+    pub(super) cluster: Cluster,
+    /// What was asked of the cluster, and when (ms after the beginning).
+    pub(super) asked: Vec<(u64, Action)>,
     callers: u64,
 }
 
@@ -55,6 +59,8 @@ pub(super) fn settings() -> Settings {
         handshake_grace: ms(3000),
         exit_at_connections: None,
         routing: None,
+        restart_guard: None,
+        fail_after: None,
         stop_reserve: ms(10_000),
     }
 }
@@ -70,8 +76,18 @@ impl World {
         let core = Core::new(settings, START);
         let (answers, readings) = (Vec::new(), Vec::new());
         let (exited, reading_takes) = (None, Duration::ZERO);
-        let mut world =
-            Self { core, truth, now: START, answers, exited, reading_takes, readings, asked: Vec::new(), callers: 0 };
+        let mut world = Self {
+            core,
+            truth,
+            now: START,
+            answers,
+            exited,
+            reading_takes,
+            readings,
+            cluster: Cluster::new(),
+            asked: Vec::new(),
+            callers: 0,
+        };
         world.handle(Event::Clock);
         world
     }
@@ -135,12 +151,15 @@ impl World {
                     let would_reset = self.truth.would_reset(self.core.settings.handshake_grace, self.now);
                     self.answers.push(Answered { at: self.now, caller, verdict, would_reset });
                 }
-                ask @ (Action::ObserveCluster | Action::ReadConsistently(_) | Action::AskFence(_)) => {
-                    self.asked.push(ask)
-                }
                 Action::Exit => self.exited = Some(self.now),
+                ask => self.ask(ask),
             }
         }
+    }
+
+    /// Milliseconds after the world's beginning.
+    pub(super) fn now_ms(&self) -> u64 {
+        u64::try_from(self.now.since(START).as_millis()).unwrap()
     }
 
     /// A hook is called.

@@ -52,24 +52,27 @@ pub(super) enum Fact {
     Service(ServiceName, Option<ResourceVersion>),
 }
 
-/// What came of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// Nothing to be judged yet.
-    Nothing,
-    /// Something that the watch should have delivered by now: a relevant change.
-    Missed,
-}
-
 impl ConsistentRead {
-    /// Begins one, if none is under way that is late enough for evidence of this time.
-    pub(super) fn ask(&mut self, id: ReadId, evidence_at: Monotonic, routing: &Routing, now: Monotonic) -> bool {
-        let under_way = self.asked.as_ref().is_some_and(|asked| asked.at >= evidence_at);
-        if under_way || self.not_before.is_some_and(|time| now < time) || self.forbidden.is_some() {
-            return false;
+    /// When the next read is to begin, if one counts that began at `since` or later and not longer ago than `fresh`: at
+    /// once, or when the one that is under way or made counts no longer. `None`: there is none to be had.
+    pub(super) fn due(&self, since: Monotonic, fresh: Duration) -> Option<Monotonic> {
+        if self.forbidden.is_some() {
+            return None;
         }
+        let began = self.asked.as_ref().map(|asked| asked.at).max(self.done.map(|done| done.began));
+        let counts_until = began.filter(|began| *began >= since).map(|began| began + fresh + Duration::from_nanos(1));
+        Some(counts_until.or(self.not_before).unwrap_or_default())
+    }
+
+    /// Whether one is asked for, or is to be asked for again.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.asked.is_some() || self.not_before.is_some()
+    }
+
+    /// Begins one.
+    pub(super) fn ask(&mut self, id: ReadId, routing: &Routing, now: Monotonic) {
+        self.not_before = None;
         self.asked = Some(Asked { id, at: now, known: believed(routing), awaited: None });
-        true
     }
 
     /// The watch has been listed anew, which is more than it was asked to deliver: what a read awaited may be hidden in
@@ -125,23 +128,19 @@ impl ConsistentRead {
         }
     }
 
-    /// Whether what a read shows has been awaited in vain.
-    pub(super) fn look(&mut self, now: Monotonic) -> Came {
-        let late = |asked: &Asked| asked.awaited.as_ref().is_some_and(|(_, until)| now >= *until);
-        if self.asked.take_if(|asked| late(asked)).is_none() {
-            return Came::Nothing;
+    /// Whether what a read shows has been awaited in vain. The read is then given up.
+    pub(super) fn expire(&mut self, now: Monotonic) -> bool {
+        let in_vain = self.expires().is_some_and(|until| now >= until);
+        if in_vain {
+            self.asked = None;
+            self.done = None;
         }
-        self.done = None;
-        Came::Missed
+        in_vain
     }
 
-    /// When [`look`](Self::look) or [`ask`](Self::ask) is due.
-    pub(super) fn due(&self) -> Option<Monotonic> {
-        match &self.asked {
-            _ if self.forbidden.is_some() => None,
-            Some(asked) => asked.awaited.as_ref().map(|(_, until)| *until),
-            None => self.not_before,
-        }
+    /// When [`expire`](Self::expire) is due.
+    pub(super) fn expires(&self) -> Option<Monotonic> {
+        self.asked.as_ref()?.awaited.as_ref().map(|(_, until)| *until)
     }
 
     /// When a read that began after evidence of this time was answered.

@@ -5,24 +5,27 @@
 mod consistent;
 mod tell;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ReadId, ReadOutcome, ServiceName},
+    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName},
     confirm::{Confirmations, StatusGiven, Tally},
     event::ByFamily,
+    follow::Asked,
     hold::Hold,
+    journal::{Journal, Transition},
     listener::Family,
     load_balancer::LoadBalancers,
-    routing::{Changes, Routing},
+    routing::{Changes, Routing, Turn},
     settings::RoutingSettings,
 };
-use consistent::{Came, ConsistentRead, Fact};
+use consistent::{ConsistentRead, Fact};
 
 /// What is known of the cluster, for one drain.
 #[derive(Clone, Debug)]
 pub(super) struct Withdrawal {
+    observation: ObservationId,
     settings: RoutingSettings,
     routing: Routing,
     confirmations: Confirmations,
@@ -31,10 +34,6 @@ pub(super) struct Withdrawal {
     /// When something last came that an end would rest on.
     evidence_at: Monotonic,
     read: ConsistentRead,
-    /// C14.
-    contradictions: u64,
-    next_read: u64,
-    next_fence: u64,
 }
 
 /// The list of nodes.
@@ -59,8 +58,14 @@ pub(super) enum Ask {
 
 impl Withdrawal {
     /// Nothing is known yet. `given` is what the last drain of this agent left (C12).
-    pub(super) fn new(settings: &RoutingSettings, given: StatusGiven, now: Monotonic) -> Self {
+    pub(super) fn new(
+        settings: &RoutingSettings,
+        observation: ObservationId,
+        given: StatusGiven,
+        now: Monotonic,
+    ) -> Self {
         Self {
+            observation,
             routing: Routing::new(settings.pod.clone(), settings.node.clone()),
             confirmations: Confirmations::new(settings.bounds, given),
             balancers: LoadBalancers::new(settings.load_balancer_window),
@@ -68,45 +73,47 @@ impl Withdrawal {
             nodes: Nodes::Awaited,
             evidence_at: now,
             read: ConsistentRead::default(),
-            contradictions: 0,
-            next_read: 0,
-            next_fence: 0,
         }
     }
 
+    /// Whose events are this drain's.
+    pub(super) fn observation(&self) -> ObservationId {
+        self.observation
+    }
+
     /// Takes in what the cluster says.
-    pub(super) fn handle(&mut self, event: &ClusterEvent, now: Monotonic) {
+    pub(super) fn handle(&mut self, event: &ClusterEvent, now: Monotonic, journal: &mut Journal) {
         let before = self.tallies();
         match event {
             ClusterEvent::SlicesListed(slices) => {
                 let changes = self.routing.slices_listed(slices, now);
                 self.read.start_anew();
-                self.changed(&changes, now);
+                self.changed(&changes, now, journal);
             }
             ClusterEvent::SliceWritten(slice) => {
                 let changes = self.routing.slice_written(slice, now);
                 self.read.delivered(Fact::Slice(slice.name.clone(), Some(slice.version.clone())), now);
-                self.changed(&changes, now);
+                self.changed(&changes, now, journal);
             }
             ClusterEvent::SliceRemoved(name) => {
                 let changes = self.routing.slice_removed(name, now);
                 self.read.delivered(Fact::Slice(name.clone(), None), now);
-                self.changed(&changes, now);
+                self.changed(&changes, now, journal);
             }
             ClusterEvent::ServicesListed(services) => {
                 let changes = self.routing.services_listed(services.clone(), now);
                 self.read.start_anew();
-                self.policies_changed(&changes, now);
+                self.policies_changed(&changes, now, journal);
             }
             ClusterEvent::ServiceWritten(service) => {
                 let changes = self.routing.service_written(service.clone(), now);
                 self.read.delivered(Fact::Service(service.name.clone(), Some(service.version.clone())), now);
-                self.policies_changed(&changes, now);
+                self.policies_changed(&changes, now, journal);
             }
             ClusterEvent::ServiceRemoved(name) => {
                 let changes = self.routing.service_removed(name.clone(), now);
                 self.read.delivered(Fact::Service(name.clone(), None), now);
-                self.policies_changed(&changes, now);
+                self.policies_changed(&changes, now, journal);
             }
             ClusterEvent::ServicesUnreadable(why) => self.routing.services_unreadable(why.clone()),
             ClusterEvent::NodesListed(nodes) => self.nodes_listed(nodes),
@@ -122,7 +129,9 @@ impl Withdrawal {
             ClusterEvent::Fence(progress) => self.confirmations.fence(progress),
             ClusterEvent::AttemptThrough { node, family, at } => {
                 // C14. What it was confirmed by no longer counts, and it is pending again.
-                self.contradictions += u64::from(self.confirmations.contradicted(node, *family, *at).is_some());
+                if self.confirmations.contradicted(node, *family, *at).is_some() {
+                    journal.record(now, Transition::Contradicted(node.clone(), *family));
+                }
             }
             ClusterEvent::ConsistentRead(id, outcome) => {
                 if let ReadOutcome::Shows(snapshot) = outcome
@@ -131,53 +140,71 @@ impl Withdrawal {
                     self.nodes_listed(nodes);
                 }
                 self.read.answered(*id, outcome, &self.routing, self.settings.poll_timeout, now);
+                match outcome {
+                    ReadOutcome::Forbidden(why) => journal.record(now, Transition::ReadForbidden(why.clone())),
+                    ReadOutcome::Shows(_) if self.read.covers(self.evidence_at).is_some() => {
+                        journal.record(now, Transition::ReadAgrees);
+                    }
+                    ReadOutcome::Shows(_) | ReadOutcome::Failed(_) => {}
+                }
             }
         }
-        if before != self.tallies() {
+        let after = self.tallies();
+        if before != after {
             self.evidence_at = now;
+            let pending = |tallies: &ByFamily<Tally>| tallies.v4.pending + tallies.v6.pending;
+            if pending(&before) > 0 && pending(&after) == 0 {
+                journal.record(now, Transition::NodesSettled);
+            }
         }
     }
 
-    /// Looks at what only time brings.
-    pub(super) fn look(&mut self, now: Monotonic) {
-        if self.read.look(now) == Came::Missed {
+    /// Takes in what only time brings.
+    pub(super) fn expire(&mut self, now: Monotonic, journal: &mut Journal) {
+        if self.read.expire(now) {
             // The agent's own watch is behind by more than it may be: whatever it hid counts as a change (C9, C10).
             for family in Family::ALL {
                 self.confirmations.relevant_change(family, now);
             }
             self.evidence_at = now;
+            journal.record(now, Transition::WatchBehind);
         }
     }
 
-    /// What is to be asked now.
-    pub(super) fn ask(&mut self, now: Monotonic) -> Option<Ask> {
-        if self.settings.fence {
-            let due = Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min();
-            if due.is_some_and(|due| due <= now) {
-                let request = FenceRequest(self.next_fence);
-                self.next_fence = self.next_fence.saturating_add(1);
-                self.confirmations.fence_requested(request, now);
-                return Some(Ask::Fence(request));
-            }
+    /// What is to be asked now. `read_wanted` is from when on a consistent read is of use, by what else holds the end.
+    pub(super) fn ask(&mut self, read_wanted: Option<Monotonic>, asked: &mut Asked, now: Monotonic) -> Option<Ask> {
+        if self.fence_due().is_some_and(|due| due <= now) {
+            let request = asked.fence();
+            self.confirmations.fence_requested(request, now);
+            return Some(Ask::Fence(request));
         }
-        if self.is_withdrawn() && self.read.covers(self.evidence_at).is_none() {
-            let id = ReadId(self.next_read);
-            if self.read.ask(id, self.evidence_at, &self.routing, now) {
-                self.next_read = self.next_read.saturating_add(1);
-                return Some(Ask::Read(id));
-            }
+        if self.read_due(read_wanted).is_some_and(|due| due <= now) {
+            let id = asked.read();
+            self.read.ask(id, &self.routing, now);
+            return Some(Ask::Read(id));
         }
         None
     }
 
-    /// When [`look`](Self::look) or [`ask`](Self::ask) is next due, if nothing comes before.
+    /// When [`expire`](Self::expire), or [`ask`](Self::ask) for the fence, is next due, if nothing comes before.
     pub(super) fn due(&self) -> Option<Monotonic> {
-        let fence = self
-            .settings
-            .fence
-            .then(|| Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min());
-        let read = self.is_withdrawn().then(|| self.read.due());
-        fence.flatten().into_iter().chain(read.flatten()).min()
+        [self.fence_due(), self.read.expires()].into_iter().flatten().min()
+    }
+
+    fn fence_due(&self) -> Option<Monotonic> {
+        let due = || Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min();
+        self.settings.fence.then(due).flatten()
+    }
+
+    /// C9: when a read is to begin; `None` while none is wanted, or one is under way that will do.
+    pub(super) fn read_due(&self, read_wanted: Option<Monotonic>) -> Option<Monotonic> {
+        let wanted = read_wanted.filter(|_| self.is_withdrawn())?;
+        self.read.due(self.evidence_at, self.fresh()).map(|due| due.max(wanted))
+    }
+
+    /// For how long a read counts: the watch may have died since.
+    fn fresh(&self) -> Duration {
+        self.settings.bounds.watch_lag + self.settings.poll_timeout
     }
 
     /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
@@ -187,9 +214,11 @@ impl Withdrawal {
             return Hold::Awaited;
         }
         // Without an API there is no read; the newest evidence of the cluster stands in its place.
-        let closed = self.read.forbidden().map(|_| self.evidence_at).or(self.read.covers(self.evidence_at));
+        let read = || self.read.covers(self.evidence_at.max(evidence_at - self.fresh()));
+        let closed = self.read.forbidden().map(|_| self.evidence_at).or_else(read);
         match closed {
-            None => Hold::Awaited,
+            None if self.read.is_under_way() => Hold::Awaited,
+            None => Hold::Unasked,
             Some(at) if at > evidence_at => Hold::Unread,
             Some(_) => Hold::Met,
         }
@@ -205,19 +234,45 @@ impl Withdrawal {
         self.confirmations.status_given()
     }
 
+    /// S5: whether a slice lists the pod as terminating.
+    pub(super) fn lists_the_pod_terminating(&self) -> bool {
+        self.routing.lists_the_pod_terminating()
+    }
+
+    /// Every Service that lists the pod is withdrawn, as far as slices and Services say.
+    pub(super) fn is_unrouted(&self) -> bool {
+        self.routing.known() && !self.routing.routes().any(|route| route.state.is_routed())
+    }
+
     /// E5 but for the consistent read: every Service that lists the pod is withdrawn, and no node is pending.
     fn is_withdrawn(&self) -> bool {
         let nodes = match &self.nodes {
             Nodes::Awaited => false,
             Nodes::Unreadable(_) => true,
-            Nodes::Listed(_) => self.routing.families().into_iter().all(|family| self.confirmations.complete(family)),
+            Nodes::Listed(nodes) => {
+                self.are_too_many(nodes)
+                    || self.routing.families().into_iter().all(|family| self.confirmations.complete(family))
+            }
         };
-        nodes && self.routing.known() && !self.routing.routes().any(|route| route.state.is_routed())
+        nodes && self.is_unrouted()
     }
 
-    fn changed(&mut self, changes: &Changes, now: Monotonic) {
+    /// Above `routing.maxNodes` nobody asks the nodes, unless a fence does: nothing is claimed of them, and none awaited.
+    fn are_too_many(&self, nodes: &BTreeSet<NodeName>) -> bool {
+        !self.settings.fence && nodes.len() as u64 > self.settings.max_nodes
+    }
+
+    fn changed(&mut self, changes: &Changes, now: Monotonic, journal: &mut Journal) {
         for family in &changes.relevant {
             self.confirmations.relevant_change(*family, now);
+        }
+        for family in &changes.relevant {
+            journal.record(now, Transition::RelevantChange(*family));
+        }
+        for Turn { service, port, family, state } in &changes.turns {
+            let (service, port) = (service.clone(), port.name.clone());
+            let turn = if state.is_routed() { Transition::Routed } else { Transition::Withdrawn };
+            journal.record(now, turn(service, port, *family));
         }
         if !changes.relevant.is_empty() || !changes.turns.is_empty() {
             self.evidence_at = now;
@@ -225,12 +280,12 @@ impl Withdrawal {
         self.follow_load_balancers(changes, now);
     }
 
-    fn policies_changed(&mut self, changes: &Changes, now: Monotonic) {
+    fn policies_changed(&mut self, changes: &Changes, now: Monotonic, journal: &mut Journal) {
         if !changes.relevant.is_empty() && changes.relevant.iter().any(|family| self.policy_moved(*family, now)) {
             self.confirmations.policy_change(now);
             self.evidence_at = now;
         }
-        self.changed(changes, now);
+        self.changed(changes, now, journal);
     }
 
     fn policy_moved(&self, family: Family, now: Monotonic) -> bool {

@@ -116,7 +116,7 @@ impl Withdrawal {
             paths.insert(unobserved("api", None, why.to_owned()));
         }
         match &self.nodes {
-            NodeList::Listed(nodes) if !self.settings.fence && nodes.len() as u64 > self.settings.max_nodes => {
+            NodeList::Listed(nodes) if self.are_too_many(nodes) => {
                 let why = format!("{} nodes are more than routing.maxNodes; a fence has no such limit", nodes.len());
                 paths.insert(unobserved("nodes", None, why));
             }

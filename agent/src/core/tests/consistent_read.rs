@@ -1,0 +1,171 @@
+//! C9: before any end but the bound, a consistent read shows what is believed.
+
+use super::{
+    cluster::{LEAVING, READY, node, routing, with_routing},
+    truth::ms,
+    world::World,
+};
+use crate::core::{
+    cluster::{ClusterEvent, ReadOutcome},
+    journal::Transition,
+    settings::{RoutingSettings, Settings},
+    verdict::{Condition, Reason},
+};
+
+/// Withdrawn at 100 and confirmed at 2500 by the fence; nothing answers a read by itself.
+fn confirmed() -> World {
+    let routing = RoutingSettings { fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(routing), ..with_routing() });
+    world.hook();
+    world.cluster.silent = true;
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(2500);
+    world.fence_shows();
+    world
+}
+
+#[test]
+fn c9_a_read_that_is_not_answered_holds_the_drain() {
+    let mut world = confirmed();
+    world.run_to(59_000);
+    assert_eq!(world.holding(), [Condition::Routing]);
+    assert_eq!(world.run_out().reason(), Reason::Bound);
+}
+
+#[test]
+fn c9_a_read_is_begun_after_the_last_piece_of_evidence() {
+    let mut world = confirmed();
+    assert_eq!(world.reads(), [2500]);
+    let early = world.last_read();
+    world.run_to(2600);
+    world.say(ClusterEvent::NodeAdded(node("new")));
+    world.say(ClusterEvent::NodeRemoved(node("new").name));
+    world.run_to(2700);
+    world.answer_read(early);
+    world.run_to(2750);
+    assert_eq!(world.answers.len(), 0, "it began before the last piece of evidence");
+    assert_eq!(world.reads(), [2500, 2600]);
+    world.answer_read(world.last_read());
+    world.run_to(2800);
+    assert_eq!(world.reasons(), [Reason::Unverified], "a node that has gone is not observed");
+}
+
+#[test]
+fn c9_everything_else_is_read_again_after_the_answer() {
+    let mut world = confirmed();
+    world.run_to(2900);
+    world.syn(80);
+    world.answer_read(world.last_read());
+    world.run_to(3000);
+    assert_eq!(world.answers.len(), 0, "a SYN came while the read was under way");
+    assert_eq!(world.holding(), [Condition::Quiet]);
+}
+
+#[test]
+fn c9_what_the_watch_has_not_delivered_is_awaited() {
+    let mut world = confirmed();
+    let slice = world.write_slice(&[(2, READY)]);
+    world.answer_read(world.last_read());
+    world.run_to(3000);
+    assert_eq!(world.answers.len(), 0);
+    world.say(ClusterEvent::SliceWritten(slice));
+    world.run_to(3100);
+    assert_eq!(world.reasons(), [Reason::RoutedAway], "it was no relevant change, and the watch delivered it");
+    assert_eq!(world.reads(), [2500]);
+}
+
+#[test]
+fn c9_what_the_watch_never_delivers_is_a_relevant_change() {
+    let mut world = confirmed();
+    world.write_slice(&[(1, READY), (2, READY)]);
+    world.answer_read(world.last_read());
+    world.run_to(4499);
+    assert!(!world.journal().contains(&Transition::WatchBehind), "poll.timeout is 2 s");
+    world.run_to(4501);
+    assert!(world.journal().contains(&Transition::WatchBehind));
+    world.fence_shows();
+    world.run_to(8000);
+    world.fence_shows();
+    for _ in 0..5 {
+        world.answer_read(world.last_read());
+        let next = world.now + ms(3000);
+        world.run(next);
+    }
+    assert_eq!(world.answers.len(), 0, "the pod is routed to, and only the reads know");
+    assert_eq!(world.run_out().reason(), Reason::Bound);
+}
+
+#[test]
+fn c9_a_slice_that_is_gone_is_awaited_too() {
+    let mut world = confirmed();
+    let slice = world.cluster.slices.pop_first().expect("a slice").0;
+    world.answer_read(world.last_read());
+    world.run_to(2600);
+    assert_eq!(world.answers.len(), 0);
+    world.say(ClusterEvent::SliceRemoved(slice));
+    // Its removal is relevant: without another endpoint nobody knows which mixture a node holds.
+    world.run_to(2700);
+    assert_eq!(world.answers.len(), 0);
+}
+
+#[test]
+fn c9_a_read_that_fails_is_made_again() {
+    let mut world = confirmed();
+    world.cluster.reads = Some(ReadOutcome::Failed("429".to_owned()));
+    world.answer_read(world.last_read());
+    world.run_to(2749);
+    assert_eq!(world.reads(), [2500]);
+    world.run_to(2751);
+    assert_eq!(world.reads(), [2500, 2750]);
+    world.cluster.reads = None;
+    world.answer_read(world.last_read());
+    world.run_to(2800);
+    assert_eq!(world.reasons(), [Reason::RoutedAway]);
+}
+
+#[test]
+fn c9_without_the_right_to_read_it_is_done_without_and_said() {
+    let mut world = confirmed();
+    world.cluster.reads = Some(ReadOutcome::Forbidden("forbidden".to_owned()));
+    world.answer_read(world.last_read());
+    world.run_to(2600);
+    assert_eq!(world.reasons(), [Reason::Unverified]);
+    let verdict = &world.answers.first().expect("an answer").verdict;
+    assert_eq!(verdict.not_observed.iter().map(|thing| thing.what.as_str()).collect::<Vec<_>>(), ["api"]);
+}
+
+#[test]
+fn c9_a_read_is_made_shortly_before_the_end_and_not_all_the_while() {
+    // Connections keep coming, so that the end is far off.
+    let mut world =
+        World::at_rest(Settings { routing: Some(RoutingSettings { fence: true, ..routing() }), ..with_routing() });
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    while world.now_ms() < 20_000 {
+        let next = world.now + ms(500);
+        world.run(next);
+        world.connect(80);
+        if world.now_ms() == 2600 {
+            world.fence_shows();
+        }
+    }
+    let answer = world.run_out().clone();
+    assert_eq!(answer.reason(), Reason::RoutedAway);
+    assert_eq!(answer.at_ms(), 22_100);
+    assert_eq!(world.reads(), [21_850]);
+}
+
+#[test]
+fn c9_a_relist_makes_the_read_again() {
+    let mut world = confirmed();
+    let early = world.last_read();
+    world.run_to(2600);
+    let slices = world.cluster.slices.values().cloned().collect();
+    world.say(ClusterEvent::SlicesListed(slices));
+    world.answer_read(early);
+    world.run_to(2700);
+    assert_eq!(world.answers.len(), 0);
+    assert_eq!(world.reads(), [2500, 2600]);
+}

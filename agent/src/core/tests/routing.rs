@@ -1,0 +1,227 @@
+//! E5, E6 and the reasons that rest on them: a drain waits for the cluster.
+
+use super::{
+    cluster::{LEAVING, READY, node, routing, with_routing},
+    truth::ms,
+    world::World,
+};
+use crate::core::{
+    cluster::{ClusterEvent, HealthOutcome, LocalEndpointsOutcome, LocalEndpointsReport, ServiceName, TrafficPolicy},
+    event::{Action, Event},
+    settings::{RoutingSettings, Settings},
+    verdict::{Condition, Reason, RouteState},
+};
+
+fn fenced() -> Settings {
+    Settings { routing: Some(RoutingSettings { fence: true, ..routing() }), ..with_routing() }
+}
+
+/// The hook was called, and the pod withdrawn 100 ms later.
+fn withdrawn(settings: Settings) -> World {
+    let mut world = World::at_rest(settings);
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world
+}
+
+#[test]
+fn e5_a_pod_that_is_routed_to_holds_the_drain_to_its_bound() {
+    let mut world = World::at_rest(with_routing());
+    world.hook();
+    world.syncs(59_000);
+    assert_eq!(world.holding(), [Condition::Routing]);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::Bound, 60_000));
+    assert_eq!(answer.verdict.holding, [Condition::Routing]);
+}
+
+#[test]
+fn e5_a_drain_ends_when_every_node_has_synced_after_the_withdrawal() {
+    let mut world = withdrawn(with_routing());
+    world.syncs(10_000);
+    let answer = world.answers.first().expect("an end by evidence").clone();
+    assert_eq!(answer.reason(), Reason::Synced);
+    // The withdrawal at 100, and watchLag: the base comes at 2100, and two edges by 3100.
+    assert_eq!(answer.at_ms(), 3100, "{:?}", answer.verdict);
+    assert_eq!(answer.verdict.assumes, ["watchLag<=2s"]);
+    assert!(answer.verdict.not_observed.is_empty(), "{:?}", answer.verdict.not_observed);
+    let told = answer.verdict.routing.clone().expect("what was known of the cluster");
+    assert_eq!(
+        told.services.iter().map(|route| (route.name.as_str(), route.state, route.since_ms)).collect::<Vec<_>>(),
+        [("web", RouteState::Withdrawn, Some(100))]
+    );
+    assert_eq!((told.nodes.total, told.nodes.assumed), (2, 2));
+    assert_eq!(told.evidence.iter().map(|evidence| evidence.node.as_str()).collect::<Vec<_>>(), ["here", "there"]);
+    assert_eq!(answer.verdict.held_by.routing_ms, 3100);
+}
+
+#[test]
+fn e5_one_node_that_has_not_synced_holds_the_drain() {
+    let mut world = withdrawn(with_routing());
+    for _ in 0..100 {
+        let next = world.now + ms(500);
+        world.run(next);
+        world.health("here", true);
+        world.health("there", false);
+    }
+    // C7: it answers, and that is all: it was waited for.
+    let answer = world.answers.first().expect("an end").clone();
+    assert_eq!(answer.reason(), Reason::Unverified);
+    assert_eq!(answer.verdict.not_observed.iter().map(|thing| thing.what.as_str()).collect::<Vec<_>>(), ["sync"]);
+    assert!(answer.at_ms() >= 7100, "C7 waits watchLag, twice syncTime and minSync: {}", answer.at_ms());
+    let mut world = withdrawn(with_routing());
+    world.health("there", true);
+    world.syncs(2_000);
+    while world.now_ms() < 59_000 {
+        let next = world.now + ms(500);
+        world.run(next);
+        world.health("here", true);
+        world.report("there", HealthOutcome::TimedOut);
+    }
+    assert_eq!(world.holding(), [Condition::Routing]);
+    assert_eq!(world.run_out().reason(), Reason::Bound);
+}
+
+#[test]
+fn e5_the_fence_ends_a_drain_as_routed_away() {
+    let mut world = withdrawn(fenced());
+    world.run_to(1500);
+    world.fence_shows();
+    assert!(world.answers.is_empty());
+    world.run_to(2500);
+    assert_eq!(world.answers.len(), 0, "C11: its connection is to stand at the change and watchLag");
+    world.fence_shows();
+    world.run_to(2600);
+    let answer = world.answers.first().expect("an end by evidence").clone();
+    assert_eq!(answer.reason(), Reason::RoutedAway);
+    assert_eq!(answer.verdict.assumes, ["firstList<=2s"]);
+    assert!(answer.verdict.not_observed.is_empty(), "{:?}", answer.verdict.not_observed);
+}
+
+#[test]
+fn e5_what_is_not_observed_makes_it_unverified() {
+    let mut world = World::at_rest(fenced());
+    world.hook();
+    world.say(ClusterEvent::ServicesUnreadable("forbidden".to_owned()));
+    world.run_to(100);
+    world.slice(&[(2, READY)]);
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(2600);
+    let answer = world.answers.first().expect("an end").clone();
+    assert_eq!(answer.reason(), Reason::Unverified);
+    assert_eq!(answer.verdict.not_observed.first().map(|thing| thing.what.as_str()), Some("policy"));
+}
+
+#[test]
+fn e5_quiet_still_holds_after_every_confirmation() {
+    let mut world = withdrawn(fenced());
+    world.run_to(2400);
+    world.syn(80);
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(4000);
+    assert_eq!(world.holding(), [Condition::Quiet]);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 4400));
+}
+
+#[test]
+fn e5_too_many_nodes_are_neither_awaited_nor_claimed() {
+    let mut world =
+        withdrawn(Settings { routing: Some(RoutingSettings { max_nodes: 1, ..routing() }), ..with_routing() });
+    world.run_to(3000);
+    let answer = world.answers.first().expect("an end").clone();
+    assert_eq!(answer.reason(), Reason::Unverified);
+    assert!(answer.verdict.not_observed.iter().any(|thing| thing.what == "nodes"), "{:?}", answer.verdict);
+}
+
+#[test]
+fn e5_a_node_that_joins_is_awaited() {
+    let mut world = withdrawn(fenced());
+    world.say(ClusterEvent::NodeAdded(node("new")));
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(10_000);
+    assert_eq!(world.holding(), [Condition::Routing]);
+}
+
+#[test]
+fn e5_an_endpoint_that_comes_back_holds_the_drain_again() {
+    let mut world = withdrawn(fenced());
+    world.run_to(2500);
+    world.syn(80);
+    world.fence_shows();
+    world.run_to(2600);
+    world.slice(&[(1, READY), (2, READY)]);
+    world.run_to(20_000);
+    assert_eq!(world.holding(), [Condition::Routing]);
+    assert_eq!(world.answers.len(), 0);
+}
+
+#[test]
+fn e5_what_an_earlier_watch_says_is_nothing_to_a_later_drain() {
+    let mut world = withdrawn(fenced());
+    let earlier = world.cluster.observed.expect("an observation");
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(2600);
+    assert_eq!(world.answers.len(), 1);
+    assert_eq!(world.cluster.observed, None, "the watch ends with the drain");
+    world.cluster.silent = true;
+    world.hook();
+    let slices = world.cluster.slices.values().cloned().collect();
+    world.handle(Event::Cluster(earlier, Box::new(ClusterEvent::SlicesListed(slices))));
+    world.run_to(20_000);
+    assert!(!world.asked.iter().any(|(at, action)| *at > 2600 && matches!(action, Action::AskFence(_))), "W7");
+    assert_eq!(world.holding(), [Condition::Routing]);
+}
+
+#[test]
+fn e6_a_load_balancers_window_holds_the_drain() {
+    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
+    let mut service = world.cluster.service(TrafficPolicy::Cluster);
+    service.health_check_node_port = Some(32_000);
+    world.cluster.services.insert(service.name.clone(), service);
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(9000);
+    assert_eq!(world.holding(), [Condition::LoadBalancer]);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 10_100));
+    assert_eq!(answer.verdict.held_by.load_balancer_ms, 10_100);
+}
+
+#[test]
+fn e6_counts_from_the_first_zero_of_this_node() {
+    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
+    let mut service = world.cluster.service(TrafficPolicy::Cluster);
+    service.health_check_node_port = Some(32_000);
+    world.cluster.services.insert(service.name.clone(), service);
+    world.hook();
+    let local = |world: &mut World, endpoints: u64| {
+        let (sent_at, received_at) = (world.now, world.now);
+        world.say(ClusterEvent::LocalEndpoints(LocalEndpointsReport {
+            service: ServiceName("web".to_owned()),
+            connection: crate::core::cluster::ConnectionId(7),
+            sent_at,
+            received_at,
+            outcome: LocalEndpointsOutcome::Endpoints(endpoints),
+        }));
+    };
+    local(&mut world, 1);
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(3000);
+    local(&mut world, 0);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 13_000));
+}
