@@ -25,12 +25,12 @@ const IMPURE: [&str; 13] = [
 fn the_core_knows_nothing_of_the_world_but_its_events() {
     let files = rules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/core"));
     for path in &files {
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         for line in code.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
             let used = line.strip_prefix("use ").and_then(|used| used.split([':', ';']).next());
             assert!(used.is_none_or(|used| CRATES.contains(&used)), "{}: {line}", path.display());
-            let crates = ["tokio", "aya", "kube", "rustix", "tracing", "jiff", "libc"];
+            let crates = ["tokio::", "aya::", "kube::", "rustix::", "tracing::", "jiff::", "libc::"];
             let impure = IMPURE.into_iter().chain(crates).find(|word| line.contains(word));
             assert_eq!(impure, None, "{}: {line}", path.display());
         }
