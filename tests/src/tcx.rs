@@ -26,6 +26,18 @@ pub fn programs_on(host: &Host, interface: &str) -> Result<Vec<u32>> {
     Ok(programs.iter().map(aya::programs::ProgramInfo::id).collect())
 }
 
+/// How many instructions of the first program on an interface the kernel's verifier had to follow; it gives up at a
+/// million.
+///
+/// # Errors
+///
+/// When there is no program, or the kernel does not say (before Linux 5.16).
+pub fn verified_instructions(host: &Host, interface: &str) -> Result<u32> {
+    let (_revision, programs) = host.run(|| SchedClassifier::query_tcx(interface, TcAttachType::Ingress))?;
+    let first = programs.first().with_context(|| format!("no program on {interface} of {}", host.role()))?;
+    first.verified_instruction_count().context("the kernel does not say what its verifier had to follow")
+}
+
 /// Takes a program off every interface that it is on, as its owner's enemy would: the owner is not asked.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use lastsyn_tests::{
     await_condition,
     counters::{Counters, interface_counters},
     pair::{CLIENT_V4, CLIENT_V6, INTERFACE},
-    raw::{ACK, ExtensionHeader, FIN, RST, SYN, Segment, Sender},
+    raw::{ExtensionHeader, Segment, Sender},
 };
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -89,7 +89,7 @@ fn connects_that_overflow_the_backlog_are_counted() {
     let [v4, v6] = of_port(&agent.status_of_now().unwrap(), A);
     let after = retransmitted();
     assert!((8 + before..=8 + after).contains(&v4.new), "{v4:?} with {before} to {after} retransmissions");
-    assert_eq!((v4.opaque, v6), (0, new(0)));
+    assert_eq!((v4.since(new(v4.new)), v6), (new(0), new(0)));
 }
 
 #[test]
@@ -137,28 +137,6 @@ fn a_listener_that_appears_is_counted_from_then_on() {
     assert_eq!(status["listeners"].as_array().map(Vec::len), Some(1), "{status}");
 }
 
-/// What is sent, and what it is counted as.
-type Shape = (&'static str, Vec<u8>, usize, Counts);
-
-#[test]
-fn a_syn_is_counted_in_whatever_shape_it_comes() {
-    let pair = Pair::new().unwrap();
-    let _server = serve(&pair, A).unwrap();
-    let agent = start(&pair, Some("80")).unwrap();
-    let sender = Sender::open(&pair.client, INTERFACE).unwrap();
-    for (name, frame, family, each) in shapes(&pair) {
-        let before = of_port(&agent.status_of_now().unwrap(), A);
-        for _ in 0..3 {
-            sender.send_frame(&frame).unwrap();
-        }
-        let after = of_port(&agent.status_of_now().unwrap(), A);
-        let mut expected = before;
-        expected[family].new += 3 * each.new;
-        expected[family].opaque += 3 * each.opaque;
-        assert_eq!(after, expected, "{name}; before: {before:?}");
-    }
-}
-
 #[test]
 fn a_packet_that_hides_its_port_may_be_for_any_listener() {
     let pair = Pair::new().unwrap();
@@ -176,51 +154,6 @@ fn a_packet_that_hides_its_port_may_be_for_any_listener() {
     assert_eq!(ages(), [false, false, false, false]);
     sender.send(&hidden).unwrap();
     assert_eq!(ages(), [false, true, false, true], "over IPv4 and IPv6, for each of the ports");
-}
-
-fn shapes(pair: &Pair) -> Vec<Shape> {
-    let [v4, v6] = [0, 1].map(|family| syn(pair, pair.targets(A)[family]));
-    let options = |kind, next: &[u8]| ExtensionHeader { kind, body: next.to_vec() };
-    let (syn, opaque, nothing) = (new(1), Counts { new: 0, opaque: 1 }, new(0));
-    let padding = [1, 4, 0, 0, 0, 0];
-    let flags = |flags| Segment { flags, ..v4.clone() };
-    let with = |extension_headers| Segment { extension_headers, ..v6.clone() };
-    let of_v4: Vec<(&'static str, Segment, Counts)> = vec![
-        ("plain", v4.clone(), syn),
-        ("a SYN that asks for ECN", flags(0xc2), syn),
-        ("SYN with FIN, which the kernel drops", flags(SYN | FIN), nothing),
-        ("SYN with RST, which the kernel drops", flags(SYN | RST), nothing),
-        ("the answer to a SYN", flags(SYN | ACK), nothing),
-        ("no flags", flags(0), nothing),
-        ("IPv4 options", Segment { ip_options: vec![1; 4], ..v4.clone() }, syn),
-        ("as many IPv4 options as there can be", Segment { ip_options: vec![1; 40], ..v4.clone() }, syn),
-        ("a first fragment with the flags in it", Segment { fragment: 0x2000, ..v4.clone() }, syn),
-        ("a later fragment", Segment { fragment: 0x2001, ..v4.clone() }, nothing),
-        ("for somebody else's hardware address", v4.clone().between([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 9]), nothing),
-        ("with a priority tag, which names no VLAN", Segment { vlans: vec![0x6000], ..v4.clone() }, syn),
-        ("in a VLAN that the pod is not in", Segment { vlans: vec![7], ..v4.clone() }, nothing),
-    ];
-    let of_v6: Vec<(&'static str, Segment, Counts)> = vec![
-        ("plain over IPv6", v6.clone(), syn),
-        ("ECN over IPv6", Segment { flags: 0xc2, ..v6.clone() }, syn),
-        ("hop-by-hop options", with(vec![options(0, &padding)]), syn),
-        ("destination options", with(vec![options(60, &padding)]), syn),
-        ("hop-by-hop, then destination options", with(vec![options(0, &padding), options(60, &padding)]), syn),
-        ("an atomic fragment", with(vec![options(44, &[0, 0, 0, 0, 0, 7])]), syn),
-        ("a later fragment over IPv6", with(vec![options(44, &[0, 8, 0, 0, 0, 7])]), nothing),
-        ("data behind options", Segment { flags: ACK, ..with(vec![options(60, &padding)]) }, nothing),
-    ];
-    let framed = |family| move |(name, segment, counts): (_, Segment, _)| (name, segment.to_frame(), family, counts);
-    let mut shapes: Vec<Shape> = of_v4.into_iter().map(framed(0)).chain(of_v6.into_iter().map(framed(1))).collect();
-
-    // So small a fragment that the flags are in the next one: eight bytes of TCP behind the IP header.
-    let mut tiny = Segment { fragment: 0x2000, ..v4 }.to_frame();
-    tiny.truncate(14 + 20 + 8);
-    shapes.push(("a tiny first fragment", tiny, 0, opaque));
-    let mut tiny = Segment { extension_headers: vec![options(44, &[0, 1, 0, 0, 0, 7])], ..v6 }.to_frame();
-    tiny.truncate(14 + 40 + 8 + 8);
-    shapes.push(("a tiny first fragment over IPv6", tiny, 1, opaque));
-    shapes
 }
 
 /// An agent that watches a list of ports, or whatever listens.
@@ -269,5 +202,5 @@ fn of_port(status: &Value, port: u16) -> [Counts; 2] {
 }
 
 fn new(count: u64) -> Counts {
-    Counts { new: count, opaque: 0 }
+    Counts::new(count)
 }

@@ -112,8 +112,10 @@ fn the_answer_never_comes_before_the_last_syn_and_the_quiet_period() {
         assert_eq!(answer.verdict["reason"], "quiet", "{answer:?}");
         if last {
             by_last += 1;
-            let new: u64 = ["IPv4", "IPv6"].map(|family| counts(&answer.verdict, 80, family).unwrap().new).iter().sum();
-            assert_eq!(new, sent.len() as u64, "{answer:?}");
+            // A forged source of an earlier drain may have its handshake still under way.
+            let counted = ["IPv4", "IPv6"].map(|family| counts(&answer.verdict, 80, family).unwrap());
+            assert_eq!(counted.iter().map(|counts| counts.sum()).sum::<u64>(), sent.len() as u64, "{answer:?}");
+            assert!(counted.iter().all(|counts| counts.sum() == counts.new + counts.retransmit), "{answer:?}");
         }
     }
     assert!(by_last >= 3, "only {by_last} of 5 drains were ended by the last SYN");

@@ -49,7 +49,7 @@ fn a_pod_of_one_family_drains(families: Families, name: &str, parameters: &[(&st
 
     assert_eq!(verdict["reason"], "quiet", "{verdict}");
     assert_eq!(families_of(&verdict), [name]);
-    assert_eq!(counts(&verdict, 80, name), Some(Counts { new: 3, opaque: 0 }));
+    assert_eq!(counts(&verdict, 80, name), Some(Counts::new(3)));
     assert_eq!(verdict["listeners"][0]["families"][0]["quiet"], true, "{verdict}");
 }
 
@@ -63,8 +63,8 @@ fn a_dual_stack_listener_counts_both_families_apart() {
     connect(&pair, 0, 7).unwrap();
     connect(&pair, 1, 5).unwrap();
     let status = agent.status_of_now().unwrap();
-    assert_eq!(counts(&status, 80, IPV4), Some(Counts { new: 7, opaque: 0 }));
-    assert_eq!(counts(&status, 80, IPV6), Some(Counts { new: 5, opaque: 0 }));
+    assert_eq!(counts(&status, 80, IPV4), Some(Counts::new(7)));
+    assert_eq!(counts(&status, 80, IPV6), Some(Counts::new(5)));
 
     // A verdict counts from the hook's call on.
     let call = agent.drain().unwrap();
@@ -72,8 +72,8 @@ fn a_dual_stack_listener_counts_both_families_apart() {
     connect(&pair, 1, 2).unwrap();
     let verdict = call.wait(SOON).unwrap().verdict;
     assert_eq!(verdict["reason"], "quiet", "{verdict}");
-    assert_eq!(counts(&verdict, 80, IPV4), Some(Counts { new: 0, opaque: 0 }));
-    assert_eq!(counts(&verdict, 80, IPV6), Some(Counts { new: 2, opaque: 0 }));
+    assert_eq!(counts(&verdict, 80, IPV4), Some(Counts::new(0)));
+    assert_eq!(counts(&verdict, 80, IPV6), Some(Counts::new(2)));
 }
 
 /// An agent that has found the listener.

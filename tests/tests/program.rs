@@ -3,7 +3,10 @@
 
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a failing helper fails its test")]
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{
+    collections::BTreeMap,
+    net::{SocketAddr, TcpListener},
+};
 
 use anyhow::{Context, Result, ensure};
 use aya::{
@@ -12,8 +15,8 @@ use aya::{
     programs::{LinkOrder, SchedClassifier, TcAttachType, TestRun, TestRunOptions, tc::TcAttachOptions},
 };
 use lastsyn_common::{
-    counters::{CLASSES, Class, Counters, PORT_PAGES, PORTS_PER_PAGE, PortPage, SLOTS, UNATTRIBUTED_SLOT, Witness},
-    packet::{ETHERNET_HEADER, EtherType, Kind, Packet, Verdict, ether_type},
+    counters::{self, Class, PORT_PAGES, PORTS_PER_PAGE, PortPage, UNATTRIBUTED_SLOT, Witness, counter_index},
+    packet::{ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict, ether_type, joins},
 };
 use lastsyn_tests::{
     Host, Lab,
@@ -25,12 +28,12 @@ use lastsyn_tests::{
 /// The programs in the kernel, with a slot for every port but those that [`slot_of`] leaves out.
 struct Kernel {
     ebpf: Ebpf,
-    counters: PerCpuArray<MapData, Counters>,
+    counters: PerCpuArray<MapData, counters::Tally>,
     witness: PerCpuArray<MapData, Witness>,
 }
 
-/// How often each counter moved: slot and family as the map's index, class.
-type Moved = BTreeMap<(u32, usize), u64>;
+/// How often each counter moved, by its index in the map.
+type Moved = BTreeMap<u32, u64>;
 
 /// What a number of packets moved.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,31 +60,39 @@ enum Way<'a> {
 
 #[test]
 fn kernel_and_user_space_read_a_packet_alike() {
+    let lab = Lab::new().unwrap();
+    let pod = lab.host("pod").unwrap();
+    let _listeners = listen(&pod).unwrap();
     let mut kernel = Kernel::load().unwrap();
     let corpus = corpus();
     for (_, frame) in &corpus {
-        agree(&mut kernel, Way::TestRun, &[whole(frame.clone())]);
+        pod.run(|| agree(&mut kernel, Way::TestRun, &[whole(frame.clone())]));
     }
 
     let mut random = Random(0x5eed_1a60_a8eb_0001);
     let samples: Vec<Sample> = (0..20_000).map(|_| whole(random.mutated(&corpus))).collect();
     // The packets are of all kinds, or nothing would be shown.
     let all = expected(&samples);
-    let seen = |class| all.counters.iter().filter(|((_, of), _)| *of == class as usize).map(|(_, count)| count).sum();
-    let (syns, opaque): (u64, u64) = (seen(Class::New), seen(Class::Opaque));
-    let unattributed: u64 = [0, 1].iter().filter_map(|index| all.counters.get(&(*index, Class::Opaque as usize))).sum();
-    let kinds = [syns, opaque - unattributed, unattributed, all.witness - syns - opaque];
-    println!("of 20000: {kinds:?} SYNs, opaque with and without port, to unwatched ports");
+    let seen = |class| -> u64 {
+        let of_class = |index: &u32| index % counters::CLASSES == class as u32;
+        all.counters.iter().filter(|(index, _)| of_class(index)).map(|(_, count)| count).sum()
+    };
+    let [new, join, refused, opaque] = [Class::New, Class::Join, Class::Refused, Class::Opaque].map(seen);
+    let hidden = [false, true].map(|v6| counter_index(UNATTRIBUTED_SLOT, v6, Class::Opaque));
+    let hidden: u64 = hidden.iter().filter_map(|index| all.counters.get(index)).sum();
+    let elsewhere = all.witness - new - join - refused - opaque;
+    let kinds = [new, join, refused, opaque - hidden, hidden, elsewhere];
+    println!("of {}: {kinds:?} new, join, refused, opaque with and without port, to unwatched ports", samples.len());
     assert!(kinds.iter().all(|count| *count >= 100), "too few of a kind: {kinds:?}");
-    let used = all.counters.keys().filter(|(index, _)| index / 2 != u32::from(UNATTRIBUTED_SLOT)).count();
-    assert!(used > 100, "only {used} counters were to move");
-    agree(&mut kernel, Way::TestRun, &samples);
+    assert!(all.counters.len() > 100, "only {} counters were to move", all.counters.len());
+    pod.run(|| agree(&mut kernel, Way::TestRun, &samples));
 }
 
 #[test]
 fn a_packet_in_pieces_is_read_like_one_in_one_piece() {
     let lab = Lab::new().unwrap();
     let pod = lab.host("pod").unwrap();
+    let _listeners = listen(&pod).unwrap();
     let tap = Tap::open(&pod, "tap0").unwrap();
     let mut kernel = Kernel::load().unwrap();
     kernel.attach(&pod, "tap0").unwrap();
@@ -134,11 +145,45 @@ fn expected(samples: &[Sample]) -> Tallied {
         let hidden = verdict.is(Kind::Opaque);
         let slot = if hidden { UNATTRIBUTED_SLOT } else { slot_of(verdict.port()) };
         if hidden || slot != UNATTRIBUTED_SLOT {
-            let class = if verdict.is(Kind::Syn) { Class::New } else { Class::Opaque };
-            *tallied.counters.entry((u32::from(slot) * 2 + u32::from(v6), class as usize)).or_default() += 1;
+            let tcp = match (verdict.is(Kind::SynBehind), v6) {
+                (false, false) => Ipv4::TCP_WITHOUT_OPTIONS,
+                (false, true) => Ipv6::TCP_WITHOUT_EXTENSIONS,
+                (true, false) => packet.tcp_behind_ipv4(ETHERNET_HEADER),
+                (true, true) => packet.tcp_behind_ipv6(ETHERNET_HEADER),
+            };
+            let is_syn = verdict.is(Kind::Syn) || verdict.is(Kind::SynBehind);
+            let class = if is_syn { class(frame, v6, tcp) } else { Class::Opaque };
+            *tallied.counters.entry(counter_index(slot, v6, class)).or_default() += 1;
         }
     }
     tallied
+}
+
+/// The class of a SYN, where nothing but [`LISTENING`] has a socket.
+fn class(frame: &[u8], v6: bool, tcp: usize) -> Class {
+    let half = |word: u32, at: usize| u16::from_be_bytes([word.to_ne_bytes()[at], word.to_ne_bytes()[at + 1]]);
+    let destination: SocketAddr = if v6 {
+        let read = Ipv6::read(frame, ETHERNET_HEADER, tcp);
+        let octets: Vec<u8> = read.destination.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        (<[u8; 16]>::try_from(octets).unwrap(), half(read.ports, 2)).into()
+    } else {
+        let read = Ipv4::read(frame, ETHERNET_HEADER, tcp);
+        (read.destination.to_ne_bytes(), half(read.ports, 2)).into()
+    };
+    let taken = LISTENING.iter().any(|text| text.parse::<SocketAddr>().unwrap() == destination);
+    match (taken, joins(&Packet { near: frame, far: frame }, tcp, false)) {
+        (false, _) => Class::Refused,
+        (true, false) => Class::New,
+        (true, true) => Class::Join,
+    }
+}
+
+/// Where something listens. Not on every address, so that a wrong one is noticed.
+const LISTENING: [&str; 2] = ["192.0.2.2:8081", "[2001:db8::2]:8081"];
+
+fn listen(host: &Host) -> Result<Vec<TcpListener>> {
+    host.ip("address add 192.0.2.2 dev lo\naddress add 2001:db8::2 dev lo nodad\n")?;
+    host.run(|| LISTENING.iter().map(|address| Ok(TcpListener::bind(address)?)).collect())
 }
 
 fn whole(frame: Vec<u8>) -> Sample {
@@ -201,11 +246,8 @@ impl Kernel {
 
     fn tallied(&self) -> Result<Tallied> {
         let mut counters = Moved::new();
-        for index in 0..SLOTS * 2 {
-            let cpus = self.counters.get(&index, 0)?;
-            for class in 0..CLASSES {
-                counters.insert((index, class), cpus.iter().map(|cpu| cpu.classes[class].count).sum());
-            }
+        for index in 0..counters::COUNTERS {
+            counters.insert(index, self.counters.get(&index, 0)?.iter().map(|cpu| cpu.count).sum());
         }
         Ok(Tallied { counters, witness: self.witness.get(&0, 0)?.iter().map(|cpu| cpu.attempts).sum() })
     }
@@ -239,6 +281,9 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     let header = |kind, length| ExtensionHeader { kind, body: vec![0; length] };
     let fragment = |field: u16| ExtensionHeader { kind: 44, body: [&field.to_be_bytes()[..], &[0, 0, 0, 9]].concat() };
     let behind = |extension_headers| Segment { extension_headers, ..v6.clone() }.to_frame();
+    // MP_JOIN (RFC 8684 section 3.2), alone and behind what Linux puts before it.
+    let join = [30, 12, 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+    let behind_others = |option: &[u8]| [&[2, 4, 5, 0xb4, 4, 2, 1, 1, 3, 3, 7, 1][..], option].concat();
     let cut = |mut frame: Vec<u8>, length| {
         frame.truncate(length);
         frame
@@ -249,6 +294,16 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         ("data over IPv4", Segment { flags: ACK, payload: vec![7; 60], ..v4.clone() }.to_frame()),
         ("data over IPv6", Segment { flags: ACK, payload: vec![7; 60], ..v6.clone() }.to_frame()),
         ("a SYN with data", Segment { payload: vec![7; 60], ..v4.clone() }.to_frame()),
+        ("a join", Segment { tcp_options: join.to_vec(), ..v4.clone() }.to_frame()),
+        ("a join behind other options", Segment { tcp_options: behind_others(&join), ..v6.clone() }.to_frame()),
+        (
+            "a join behind IPv4 options",
+            Segment { ip_options: vec![1; 8], tcp_options: behind_others(&join), ..v4.clone() }.to_frame(),
+        ),
+        (
+            "a join behind an extension header",
+            Segment { extension_headers: vec![header(60, 6)], tcp_options: join.to_vec(), ..v6.clone() }.to_frame(),
+        ),
         ("ECN", Segment { flags: 0xc2, ..v4.clone() }.to_frame()),
         ("SYN and ACK", Segment { flags: SYN | ACK, ..v6.clone() }.to_frame()),
         ("IPv4 options", Segment { ip_options: vec![1; 12], ..v4.clone() }.to_frame()),

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     client::{self, BadCandidate, Candidate, Connection, Request},
     config::variables,
+    core::class::Class,
     server::status::{State, Status},
 };
 
@@ -127,23 +128,31 @@ fn render(status: &Status) -> String {
     lines.join("\n")
 }
 
-const HEADINGS: [&str; 6] = ["PORT", "FAMILY", "NEW", "OPAQUE", "LAST ATTEMPT", "QUIET"];
+/// The classes in the order of their columns: those that count first.
+const CLASSES: [Class; 8] = [
+    Class::New,
+    Class::Retransmit,
+    Class::Refused,
+    Class::Join,
+    Class::Opaque,
+    Class::Stray,
+    Class::Probe,
+    Class::Ignored,
+];
 
-fn listeners(status: &Status) -> Vec<[String; 6]> {
-    let mut rows = vec![HEADINGS.map(str::to_owned)];
+fn listeners(status: &Status) -> Vec<Vec<String>> {
+    let classes = CLASSES.map(|class| class.name().to_uppercase());
+    let headings = ["PORT", "FAMILY"].map(str::to_owned).into_iter().chain(classes);
+    let mut rows = vec![headings.chain(["LAST ATTEMPT", "QUIET"].map(str::to_owned)).collect::<Vec<_>>()];
     for listener in &status.listeners {
         let closed = if listener.closed_at_ms.is_some() { " closed" } else { "" };
         for counts in &listener.families {
-            rows.push([
-                format!("{}{closed}", listener.port),
-                counts.family.to_string(),
-                counted(counts.new),
-                counted(counts.opaque),
-                counts
-                    .last_attempt_ago_ms
-                    .map_or_else(|| "never".to_owned(), |ago| format!("{} ago", words::seconds(ago))),
-                if counts.quiet { "yes" } else { "no" }.to_owned(),
-            ]);
+            let ago = counts.last_attempt_ago_ms;
+            let ago = ago.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", words::seconds(ago)));
+            let quiet = if counts.quiet { "yes" } else { "no" }.to_owned();
+            let who = [format!("{}{closed}", listener.port), counts.family.to_string()];
+            let classes = CLASSES.map(|class| counted(counts.count(class)));
+            rows.push(who.into_iter().chain(classes).chain([ago, quiet]).collect());
         }
     }
     rows
@@ -155,15 +164,16 @@ fn counted(count: Option<u64>) -> String {
 }
 
 /// Columns as wide as their widest cell, two spaces apart.
-fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
-    let mut widths = [0; COLUMNS];
+fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let mut widths: Vec<usize> = Vec::new();
     for row in rows {
+        widths.resize(row.len().max(widths.len()), 0);
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    let line = |row: &[String; COLUMNS]| {
-        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         cells.join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
@@ -202,11 +212,11 @@ mod tests {
              drain    none under way, 0 ended\n\
              verdict  none yet\n\
              \n\
-             PORT  FAMILY  NEW  OPAQUE  LAST ATTEMPT  QUIET\n\
-             80    IPv4    12   0       2.004 s ago   yes\n\
-             80    IPv6    0    0       never         yes\n\
-             8443  IPv4    12   0       2.004 s ago   yes\n\
-             8443  IPv6    0    0       never         yes"
+             PORT  FAMILY  NEW  RETRANSMIT  REFUSED  JOIN  OPAQUE  STRAY  PROBE  IGNORED  LAST ATTEMPT  QUIET\n\
+             80    IPv4    12   0           0        0     0       0      -      0        2.004 s ago   yes\n\
+             80    IPv6    0    0           0        0     0       0      -      0        never         yes\n\
+             8443  IPv4    12   0           0        0     0       0      -      0        2.004 s ago   yes\n\
+             8443  IPv6    0    0           0        0     0       0      -      0        never         yes"
         );
     }
 
@@ -218,7 +228,7 @@ mod tests {
         (listener.families[0].new, listener.families[0].opaque) = (None, None);
         status.listeners = vec![listener];
         let text = render(&status);
-        assert!(text.contains("80    IPv4    -    -       2.004 s ago   yes"), "{text}");
+        assert!(text.contains("80    IPv4    -    0           0        0     -"), "{text}");
     }
 
     #[test]

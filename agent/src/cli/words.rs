@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::core::verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Reason, Strategy, Verdict};
+use crate::core::{
+    class::Class,
+    verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Reason, Strategy, Verdict},
+};
 
 /// A verdict as one sentence: why the drain ended and after how long, what held it, what reached the pod, and what was
 /// not observed.
@@ -110,16 +113,33 @@ fn listener(listener: &Listener) -> String {
 
 fn family(counts: &FamilyCounts) -> String {
     let mut text = match counts.new {
-        Some(new) => format!("{new} new over {}", counts.family),
+        Some(new) => {
+            let others = Class::ALL.into_iter().filter(|class| *class != Class::New);
+            let others = others.filter_map(|class| Some((counts.count(class).filter(|count| *count > 0)?, class)));
+            let others = others.map(|(count, class)| format!("{count} {}", self::class(class)));
+            let parts: Vec<String> = [format!("{new} new")].into_iter().chain(others).collect();
+            format!("{} over {}", parts.join(", "), counts.family)
+        }
         None => format!("not counted over {}", counts.family),
     };
-    if let Some(opaque) = counts.opaque.filter(|opaque| *opaque > 0) {
-        write_to(&mut text, format_args!(" and {opaque} that could not be parsed"));
-    }
     if let Some(ago) = counts.last_attempt_ago_ms {
         write_to(&mut text, format_args!(", the last {} before", seconds(ago)));
     }
     text
+}
+
+/// What a class is, behind a number of them.
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::New => "new",
+        Class::Retransmit => "retransmitted",
+        Class::Refused => "refused",
+        Class::Probe => "of kubelet's probes",
+        Class::Ignored => "from ignored sources",
+        Class::Join => "joining a connection",
+        Class::Stray => "on a connection that was there",
+        Class::Opaque => "that could not be parsed",
+    }
 }
 
 fn not_observed(thing: &NotObserved) -> String {
@@ -154,7 +174,13 @@ pub(super) mod tests {
         let counts = |family, new, ago| FamilyCounts {
             family,
             new: Some(new),
+            retransmit: Some(0),
+            refused: Some(0),
+            join: Some(0),
             opaque: Some(0),
+            stray: Some(0),
+            probe: None,
+            ignored: Some(0),
             last_attempt_ago_ms: ago,
             quiet: true,
         };
@@ -189,6 +215,24 @@ pub(super) mod tests {
             "quiet after 4.312 s: new connections have stopped on every watched listener; held by new connections for \
              4.312 s, handshakes under way for 0.09 s; port 80: 12 new over IPv4, the last 2.004 s before, 0 new over \
              IPv6"
+        );
+    }
+
+    #[test]
+    fn names_every_class_that_came() {
+        let mut listener = listener_of(80);
+        listener.families.truncate(1);
+        let counts = &mut listener.families[0];
+        (counts.retransmit, counts.refused, counts.join, counts.opaque) = (Some(3), Some(4), Some(5), Some(6));
+        (counts.stray, counts.probe, counts.ignored) = (Some(7), Some(8), Some(9));
+        let text = verdict(&Verdict { listeners: vec![listener], ..verdict_of(Reason::Quiet) });
+        assert!(
+            text.ends_with(
+                "port 80: 12 new, 3 retransmitted, 4 refused, 8 of kubelet's probes, 9 from ignored sources, 5 joining a \
+                 connection, 7 on a connection that was there, 6 that could not be parsed over IPv4, the last 2.004 s \
+                 before"
+            ),
+            "{text}"
         );
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    class::Class,
     clock::Monotonic,
     event::{Attempts, ByFamily, Evidence, Tally},
     listener::{Family, Port},
@@ -15,13 +16,15 @@ pub(super) struct CountsBefore {
     unattributed: ByFamily<Tally>,
 }
 
-/// What has been counted since.
+/// What has been counted since, by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CountsSince {
-    /// SYNs.
-    pub(super) new: u64,
-    /// Packets that may be SYNs to this port, those that could not be parsed as far as their port among them.
-    pub(super) opaque: u64,
+pub(super) struct CountsSince([u64; Class::ALL.len()]);
+
+impl CountsSince {
+    /// How many of a class: of `Opaque`, those that could not be parsed as far as their port are among them.
+    pub(super) fn get(&self, class: Class) -> u64 {
+        self.0.get(class as usize).copied().unwrap_or_default()
+    }
 }
 
 impl CountsBefore {
@@ -33,7 +36,7 @@ impl CountsBefore {
             count: tally.count.saturating_sub(u64::from(tally.last >= Some(started))),
             last: tally.last,
         };
-        let of = |attempts: &Attempts| Attempts { new: before(attempts.new), opaque: before(attempts.opaque) };
+        let of = |attempts: &Attempts| Attempts::of(|class| before(attempts.get(class)));
         Self {
             ports: evidence
                 .attempts
@@ -53,9 +56,9 @@ impl CountsBefore {
         let before = self.ports.get(&port).map(|families| *families.get(family)).unwrap_or_default();
         let grown = |now: Tally, before: Tally| now.count.saturating_sub(before.count);
         let unattributed = grown(*evidence.unattributed.get(family), *self.unattributed.get(family));
-        Some(CountsSince {
-            new: grown(now.new, before.new),
-            opaque: grown(now.opaque, before.opaque).saturating_add(unattributed),
-        })
+        Some(CountsSince(Class::ALL.map(|class| {
+            let grown = grown(now.get(class), before.get(class));
+            if class == Class::Opaque { grown.saturating_add(unattributed) } else { grown }
+        })))
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    class::Class,
     clock::Monotonic,
     cluster::{ClusterEvent, FenceRequest, ObservationId, ReadId},
     listener::{Family, Port},
@@ -116,14 +117,9 @@ pub struct Tally {
     pub last: Option<Monotonic>,
 }
 
-/// What reached one port over one family.
+/// What reached one port over one family, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attempts {
-    /// SYNs.
-    pub new: Tally,
-    /// Packets that may be SYNs.
-    pub opaque: Tally,
-}
+pub struct Attempts([Tally; Class::ALL.len()]);
 
 /// What reached one watched port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,9 +249,24 @@ impl<T> ByFamily<T> {
 // === impl Attempts ===
 
 impl Attempts {
-    /// When the last one came that counts.
+    /// Attempts by what each class has.
+    pub fn of(each: impl FnMut(Class) -> Tally) -> Self {
+        Self(Class::ALL.map(each))
+    }
+
+    /// The tally of one class.
+    pub fn get(&self, class: Class) -> Tally {
+        self.0.get(class as usize).copied().unwrap_or_default()
+    }
+
+    /// The tally of one class, to change it; `None` never, as every class has its place.
+    pub fn get_mut(&mut self, class: Class) -> Option<&mut Tally> {
+        self.0.get_mut(class as usize)
+    }
+
+    /// E2: when the last one came that counts.
     pub fn last(&self) -> Option<Monotonic> {
-        self.new.last.max(self.opaque.last)
+        Class::ALL.into_iter().filter(|class| class.counts()).filter_map(|class| self.get(class).last).max()
     }
 }
 

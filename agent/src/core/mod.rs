@@ -18,6 +18,7 @@
 //! | S7 leaving | [`stop`] |
 //! | S9 the watched set | [`watched`] |
 
+pub mod class;
 pub mod clock;
 pub mod cluster;
 pub mod confirm;

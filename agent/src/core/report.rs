@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{
+    class::Class,
     clock::{Monotonic, millis},
     counts::CountsBefore,
     event::{Evidence, SensorState},
@@ -152,10 +153,17 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
     let last = evidence.attempts.get(&port).and_then(|attempts| attempts.families.get(family).last());
     let last = last.max(evidence.unattributed.get(family).last);
     let quiet_from = quiet::quiet_from(port, family, evidence, from.since);
+    let count = |class| counts.map(|counts| counts.get(class));
     FamilyCounts {
         family,
-        new: counts.map(|counts| counts.new),
-        opaque: counts.map(|counts| counts.opaque),
+        new: count(Class::New),
+        retransmit: count(Class::Retransmit),
+        refused: count(Class::Refused),
+        join: count(Class::Join),
+        opaque: count(Class::Opaque),
+        stray: count(Class::Stray),
+        probe: None, // not told apart yet, and in `new`
+        ignored: count(Class::Ignored),
         last_attempt_ago_ms: last.map(|last| last.age_at(evidence.taken_at).as_millis()),
         quiet: quiet_from.is_some_and(|from_then| from_then.age_at(evidence.taken_at).reaches(from.quiet_period)),
     }

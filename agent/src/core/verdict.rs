@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::listener::{Family, Port};
+use super::{
+    class::Class,
+    listener::{Family, Port},
+};
 
 /// Why the hook was let go. Stronger claims need stronger evidence; see each one. Other versions have other reasons, and
 /// a hook lets go for those as well.
@@ -213,15 +216,51 @@ pub enum Protocol {
 pub struct FamilyCounts {
     /// The family.
     pub family: Family,
-    /// SYNs to the port; `null` where nothing counts them one by one (the strategy `counters`).
+    /// SYNs that a listener took; `null`, here and in what follows, where nothing counts them one by one (the strategy
+    /// `counters`).
     pub new: Option<u64>,
-    /// Packets that may have been such a SYN and could not be parsed that far; `null` as for `new`. One that could not be
-    /// parsed as far as its port is here for every listener.
+    /// SYNs whose handshake was under way: retransmissions, and clients that began anew from the same port.
+    #[serde(default)]
+    pub retransmit: Option<u64>,
+    /// SYNs for which there was no socket: the kernel resets these.
+    #[serde(default)]
+    pub refused: Option<u64>,
+    /// SYNs that asked to join an MPTCP connection as a further subflow.
+    #[serde(default)]
+    pub join: Option<u64>,
+    /// Packets that may have been a SYN and could not be parsed that far. One that could not be parsed as far as its port
+    /// is here for every listener.
     pub opaque: Option<u64>,
+    /// SYNs on a flow that had a connection. They open none, and do not count as attempts (E2).
+    #[serde(default)]
+    pub stray: Option<u64>,
+    /// SYNs of kubelet's probes, which do not count as attempts. `null` while nothing tells them apart: then they are in
+    /// `new`.
+    #[serde(default)]
+    pub probe: Option<u64>,
+    /// SYNs from a source that the operator named in `listeners.ignoreSources`, which do not count as attempts.
+    #[serde(default)]
+    pub ignored: Option<u64>,
     /// How long before the last reading the last counting attempt came; `null` if none is known.
     pub last_attempt_ago_ms: Option<u64>,
     /// Whether, at the last reading, none had come for the quiet period as far as is known.
     pub quiet: bool,
+}
+
+impl FamilyCounts {
+    /// How many of a class; `None` where nothing counts it.
+    pub fn count(&self, class: Class) -> Option<u64> {
+        match class {
+            Class::New => self.new,
+            Class::Retransmit => self.retransmit,
+            Class::Refused => self.refused,
+            Class::Probe => self.probe,
+            Class::Ignored => self.ignored,
+            Class::Join => self.join,
+            Class::Stray => self.stray,
+            Class::Opaque => self.opaque,
+        }
+    }
 }
 
 /// Something that could lead a connection to the pod and was not observed.

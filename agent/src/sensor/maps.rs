@@ -1,10 +1,11 @@
 //! The maps: which ports are counted, and the counts as sums over the CPUs with the newest time.
 
 use aya::maps::{MapError, PerCpuArray, PerCpuValues};
-use lastsyn_common::counters::{Class, Counters, Witness, counter_index, port_index};
+use lastsyn_common::counters::{self, Witness, counter_index, port_index};
 
 use super::object::Loaded;
 use crate::core::{
+    class::Class,
     clock::Monotonic,
     event::{Attempts, ByFamily, Tally},
     listener::Family,
@@ -12,10 +13,14 @@ use crate::core::{
 
 /// What one slot has counted, per family.
 pub(super) fn attempts(loaded: &Loaded, slot: u8) -> Result<ByFamily<Attempts>, MapError> {
-    let mut families = ByFamily::default();
+    let mut families = ByFamily::<Attempts>::default();
     for family in Family::ALL {
-        let values = loaded.counters.get(&counter_index(slot, family == Family::V6), 0)?;
-        *families.get_mut(family) = Attempts { new: tally(&values, Class::New), opaque: tally(&values, Class::Opaque) };
+        for class in counters::Class::ALL {
+            let values = loaded.counters.get(&counter_index(slot, family == Family::V6, class), 0)?;
+            if let Some(known) = families.get_mut(family).get_mut(named(class)) {
+                *known = sum(&values);
+            }
+        }
     }
     Ok(families)
 }
@@ -27,8 +32,21 @@ pub(super) fn attempts_anywhere(
     Ok(witness.get(&0, 0)?.iter().map(|cpu| cpu.attempts).sum())
 }
 
-fn tally(values: &PerCpuValues<Counters>, class: Class) -> Tally {
-    values.iter().filter_map(|cpu| cpu.classes.get(class as usize)).fold(Tally::default(), |sum, cpu| Tally {
+/// The program's class by the name that the core has for it.
+fn named(class: counters::Class) -> Class {
+    match class {
+        counters::Class::New => Class::New,
+        counters::Class::Retransmit => Class::Retransmit,
+        counters::Class::Refused => Class::Refused,
+        counters::Class::Ignored => Class::Ignored,
+        counters::Class::Join => Class::Join,
+        counters::Class::Stray => Class::Stray,
+        counters::Class::Opaque => Class::Opaque,
+    }
+}
+
+fn sum(values: &PerCpuValues<counters::Tally>) -> Tally {
+    values.iter().fold(Tally::default(), |sum, cpu| Tally {
         count: sum.count + cpu.count,
         last: sum.last.max((cpu.count > 0).then_some(Monotonic::from_nanos(cpu.last_ns))),
     })

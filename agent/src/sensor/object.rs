@@ -7,7 +7,7 @@ use aya::{
     maps::{Array, MapData, MapError, PerCpuArray},
     programs::{ProgramError, SchedClassifier},
 };
-use lastsyn_common::counters::{Counters, PortPage, Witness};
+use lastsyn_common::counters::{PortPage, Tally, Witness};
 
 use super::{
     capabilities::{MissingCapabilities, missing_capabilities},
@@ -26,7 +26,7 @@ pub(super) const LOOPBACK: &str = "loopback";
 pub struct Loaded {
     pub(super) ebpf: Ebpf,
     pub(super) ports: Array<MapData, PortPage>,
-    pub(super) counters: PerCpuArray<MapData, Counters>,
+    pub(super) counters: PerCpuArray<MapData, Tally>,
     pub(super) witness: PerCpuArray<MapData, Witness>,
 }
 

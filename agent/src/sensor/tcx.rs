@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lastsyn_common::counters::{SELF_TEST_SLOT, UNATTRIBUTED_SLOT};
+use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
 use super::{
     attach::{AttachError, Attachments, Look},
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     core::{
+        class::Class,
         clock::Monotonic,
         event::{ByFamily, PortAttempts, SensorState, Tally},
         listener::Port,
@@ -181,12 +182,12 @@ impl Tcx {
         // The self-test's packets are in the witness's total. Its own count is read after the total, so that the
         // difference is never too large: that could hide a SYN that was missed.
         let anywhere = maps::attempts_anywhere(&self.loaded.witness)?;
-        let self_tests = maps::attempts(&self.loaded, SELF_TEST_SLOT)?.v4.new.count;
+        let self_tests = self_test::tested(&self.loaded)?.count;
         Ok(Counts {
             state,
             attempts_anywhere: Some(anywhere.saturating_sub(self_tests)),
             attempts,
-            unattributed: ByFamily { v4: unattributed.v4.opaque, v6: unattributed.v6.opaque },
+            unattributed: ByFamily { v4: unattributed.v4.get(Class::Opaque), v6: unattributed.v6.get(Class::Opaque) },
             not_observed,
         })
     }

@@ -8,7 +8,11 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{core::verdict::Verdict, drive::Look, server::status::State};
+use crate::{
+    core::{class::Class, verdict::Verdict},
+    drive::Look,
+    server::status::State,
+};
 
 /// The media type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -130,10 +134,11 @@ impl Metrics {
         for listener in &look.totals {
             for counts in &listener.families {
                 let (port, family) = (u32::from(listener.port.number()), counts.family.name());
-                for (class, count) in [("new", counts.new), ("opaque", counts.opaque)] {
+                for class in Class::ALL {
                     // No sample rather than a 0 that nobody counted.
-                    let Some(count) = count else { continue };
-                    let counter = self.attempts.get_or_create_owned(&AttemptLabels { port, family, class });
+                    let Some(count) = counts.count(class) else { continue };
+                    let labels = AttemptLabels { port, family, class: class.name() };
+                    let counter = self.attempts.get_or_create_owned(&labels);
                     counter.inner().store(count, Ordering::Relaxed);
                 }
                 if let Some(age) = counts.last_attempt_ago_ms {
@@ -182,8 +187,19 @@ mod tests {
 
     fn look(new: Option<u64>) -> Look {
         let sensor = SensorStatus { strategy: Strategy::Tcx, healthy: true, why: None, interfaces: Vec::new() };
-        let counts =
-            FamilyCounts { family: IpFamily::V6, new, opaque: new, last_attempt_ago_ms: Some(1500), quiet: false };
+        let counts = FamilyCounts {
+            family: IpFamily::V6,
+            new,
+            retransmit: new.map(|new| new + 1),
+            refused: new.map(|new| new + 2),
+            join: new.map(|new| new + 3),
+            opaque: new.map(|new| new + 4),
+            stray: new.map(|new| new + 5),
+            probe: None,
+            ignored: new.map(|new| new + 6),
+            last_attempt_ago_ms: Some(1500),
+            quiet: false,
+        };
         let listener = Listener {
             port: Port::try_from(80).unwrap(),
             protocol: Protocol::Tcp,
@@ -206,9 +222,13 @@ mod tests {
 
     #[test]
     fn what_nothing_counts_has_no_sample() {
-        let sample = r#"lastsyn_attempts_total{port="80",family="IPv6",class="new"}"#;
         let counted = Metrics::new().text(&look(Some(7)));
-        assert!(counted.contains(&format!("{sample} 7\n")), "{counted}");
+        let classes = ["new", "retransmit", "refused", "join", "opaque", "stray", "ignored"];
+        for (count, class) in (7..).zip(classes) {
+            let sample = format!("lastsyn_attempts_total{{port=\"80\",family=\"IPv6\",class=\"{class}\"}} {count}\n");
+            assert!(counted.contains(&sample), "no {sample} in {counted}");
+        }
+        assert!(!counted.contains("probe"), "{counted}");
         let age = r#"lastsyn_last_attempt_age_seconds{port="80",family="IPv6"} 1.5"#;
         assert!(counted.contains(age), "{counted}");
         let uncounted = Metrics::new().text(&look(None));

@@ -12,33 +12,64 @@ pub const SELF_TEST_SLOT: u8 = 1;
 /// The first slot that a watched port can have.
 pub const FIRST_PORT_SLOT: u8 = 2;
 
-/// Classes in a [`Tally`] array; see [`Class`].
-pub const CLASSES: usize = 8;
+/// How many classes there are; see [`Class`].
+pub const CLASSES: u32 = 8;
+
+/// Entries of the counter map.
+pub const COUNTERS: u32 = SLOTS * 2 * CLASSES;
 
 /// Ports in one entry of the port map. Pages keep the map at 64 KiB where one entry a port would take 512 KiB, because
 /// the kernel rounds array values up to 8 bytes.
-pub const PORTS_PER_PAGE: usize = 64;
+pub const PORTS_PER_PAGE: usize = 8;
 
 /// Entries of the port map.
-pub const PORT_PAGES: u32 = 65_536 / 64;
+pub const PORT_PAGES: u32 = 65_536 / 8;
 
-/// The slots of 64 neighbouring ports; [`UNATTRIBUTED_SLOT`] means that the port is not watched.
+/// The slots of 8 neighbouring ports; [`UNATTRIBUTED_SLOT`] means that the port is not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct PortPage {
     /// Indexed by the low bits of the port.
     pub slots: [u8; PORTS_PER_PAGE],
 }
 
-/// What a counted packet is. The discriminant is its index in the counters.
+impl PortPage {
+    /// The slot at a place.
+    ///
+    /// By shifting, not by address: once a pointer is added to by an amount that varies, the verifier takes no two states
+    /// of a loader without `CAP_PERFMON` for alike any more (`explore_alu_limits`), and gives up at the next loop.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the slot is the lowest byte")]
+    pub const fn slot(self, place: usize) -> u8 {
+        (u64::from_le_bytes(self.slots) >> (place % PORTS_PER_PAGE * 8)) as u8
+    }
+}
+
+/// What a counted packet is. The discriminant is its place among the counters of a slot and family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// A SYN to a watched port.
+    /// A SYN that a listener will take.
     New = 0,
-    // 1 to 6 are laid out for: retransmit, refused, probe, ignored, join, stray.
-    /// A packet that may be such a SYN, and could not be parsed that far.
+    /// A SYN whose handshake is under way: a retransmission, or a client that begins anew from the same port.
+    Retransmit = 1,
+    /// A SYN that meets no socket.
+    Refused = 2,
+    // 3 is laid out for kubelet's probes.
+    /// A SYN from a source that the operator has named.
+    Ignored = 4,
+    /// A SYN that asks to join an MPTCP connection as a further subflow.
+    Join = 5,
+    /// A SYN on a flow that has a connection: it opens none.
+    Stray = 6,
+    /// A packet that may be a SYN, and could not be parsed that far.
     Opaque = 7,
+}
+
+impl Class {
+    /// Every class that is counted.
+    pub const ALL: [Self; 7] =
+        [Self::New, Self::Retransmit, Self::Refused, Self::Ignored, Self::Join, Self::Stray, Self::Opaque];
 }
 
 /// How many, and when the last one came.
@@ -51,14 +82,6 @@ pub struct Tally {
     pub last_ns: u64,
 }
 
-/// The counts of one slot and family on one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Counters {
-    /// Indexed by [`Class`].
-    pub classes: [Tally; CLASSES],
-}
-
 /// The witness: every packet that may open a connection in this namespace, on every interface, whatever its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -67,10 +90,11 @@ pub struct Witness {
     pub attempts: u64,
 }
 
-/// The index of a slot and family in the counter map.
+/// The index of a slot, family and class in the counter map. Every class has an entry of its own, so that the class is a
+/// part of a key: as a part of an address, the verifier would refuse it to a loader without `CAP_PERFMON`.
 #[inline(always)]
-pub const fn counter_index(slot: u8, v6: bool) -> u32 {
-    (slot as u32) * 2 + v6 as u32
+pub const fn counter_index(slot: u8, v6: bool, class: Class) -> u32 {
+    ((slot as u32) * 2 + v6 as u32) * CLASSES + class as u32
 }
 
 /// The entry of a port in the port map, and its place in that entry.
@@ -85,10 +109,10 @@ pub const fn port_index(port: u16) -> (u32, usize) {
 mod user {
     #![expect(unsafe_code, reason = "the Pod marker is how aya is told that a map value is plain data")]
 
-    use super::{Counters, PortPage, Witness};
+    use super::{PortPage, Tally, Witness};
 
     // SAFETY: `repr(C)`, only unsigned integers, no padding (8-byte fields or single bytes), every bit pattern is valid.
-    unsafe impl aya::Pod for Counters {}
+    unsafe impl aya::Pod for Tally {}
     // SAFETY: as above.
     unsafe impl aya::Pod for PortPage {}
     // SAFETY: as above.
@@ -105,15 +129,19 @@ mod tests {
             let (page, place) = port_index(port);
             assert!(page < PORT_PAGES && place < PORTS_PER_PAGE);
             assert_eq!(page as usize * PORTS_PER_PAGE + place, usize::from(port));
+            let slots = core::array::from_fn(|other| if other == place { 7 } else { 9 });
+            assert_eq!(PortPage { slots }.slot(place), 7);
         }
     }
 
     #[test]
-    fn every_slot_and_family_has_an_index_of_its_own() {
-        let mut seen = [false; SLOTS as usize * 2];
+    fn every_slot_family_and_class_has_an_index_of_its_own() {
+        let mut seen = [false; COUNTERS as usize];
         for slot in 0..u8::try_from(SLOTS).unwrap() {
             for v6 in [false, true] {
-                assert!(!core::mem::replace(&mut seen[counter_index(slot, v6) as usize], true));
+                for class in Class::ALL {
+                    assert!(!core::mem::replace(&mut seen[counter_index(slot, v6, class) as usize], true));
+                }
             }
         }
     }
@@ -121,7 +149,6 @@ mod tests {
     #[test]
     fn map_values_have_no_padding() {
         assert_eq!(size_of::<Tally>(), 16);
-        assert_eq!(size_of::<Counters>(), 16 * CLASSES);
         assert_eq!(size_of::<PortPage>(), PORTS_PER_PAGE);
         assert_eq!(size_of::<Witness>(), 8);
     }

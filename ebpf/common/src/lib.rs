@@ -11,3 +11,4 @@
 
 pub mod counters;
 pub mod packet;
+pub mod socket;

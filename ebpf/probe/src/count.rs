@@ -9,7 +9,7 @@ use crate::maps::{COUNTERS, PORTS, WITNESS};
 #[inline(always)]
 pub(crate) fn slot(port: u16) -> Option<u8> {
     let (page, place) = port_index(port);
-    let slot = *PORTS.get(page)?.slots.get(place)?;
+    let slot = PORTS.get(page)?.slot(place);
     if slot == UNATTRIBUTED_SLOT { None } else { Some(slot) }
 }
 
@@ -17,14 +17,12 @@ pub(crate) fn slot(port: u16) -> Option<u8> {
 /// (softirq), so plain additions lose nothing. Returns how many this CPU had counted there before.
 #[inline(always)]
 pub(crate) fn tally(slot: u8, v6: bool, class: Class) -> u64 {
-    let Some(counters) = COUNTERS.get_ptr_mut(counter_index(slot, v6)) else {
+    let Some(tally) = COUNTERS.get_ptr_mut(counter_index(slot, v6, class)) else {
         return u64::MAX; // never so: the index is within the map
     };
     // SAFETY: the map hands out a valid, aligned entry of this CPU, and nothing else refers to it here.
     #[expect(unsafe_code, reason = "map values are reached by pointer")]
-    let Some(tally) = (unsafe { (*counters).classes.get_mut(class as usize) }) else {
-        return u64::MAX; // never so: there is a place for every class
-    };
+    let tally = unsafe { &mut *tally };
     let earlier = tally.count;
     tally.count = earlier + 1;
     // SAFETY: a helper without preconditions.

@@ -11,6 +11,7 @@
 mod count;
 mod maps;
 mod reach;
+mod socket;
 mod tcx;
 
 /// The kernel lends helpers such as `bpf_ktime_get_ns` to GPL-compatible programs only.

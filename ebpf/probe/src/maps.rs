@@ -4,15 +4,15 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, PerCpuArray},
 };
-use lastsyn_common::counters::{Counters, PORT_PAGES, PortPage, SLOTS, Witness};
+use lastsyn_common::counters::{self, PORT_PAGES, PortPage, Tally, Witness};
 
 /// Port to slot. Written by the agent, also while the programs run.
 #[map]
 pub(crate) static PORTS: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
 
-/// The counts per slot and family. Per CPU, so that no update can be lost to another.
+/// The counts per slot, family and class. Per CPU, so that no update can be lost to another.
 #[map]
-pub(crate) static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(SLOTS * 2, 0);
+pub(crate) static COUNTERS: PerCpuArray<Tally> = PerCpuArray::with_max_entries(counters::COUNTERS, 0);
 
 /// The witness's total: one entry.
 #[map]

@@ -52,6 +52,17 @@ impl Bytes for Linear {
         #[expect(unsafe_code, reason = "direct packet access")]
         Field::of(u16::from_be_bytes(unsafe { *(at as *const [u8; 2]) }))
     }
+
+    #[inline(always)]
+    fn u32(&self, offset: usize) -> Field {
+        let at = self.start + offset;
+        if at + 4 > self.end {
+            return Field::ABSENT;
+        }
+        // SAFETY: four bytes at `at` are inside the packet, as above.
+        #[expect(unsafe_code, reason = "direct packet access")]
+        Field::of_four(u32::from_be_bytes(unsafe { *(at as *const [u8; 4]) }))
+    }
 }
 
 /// Any byte of the packet, copied by a helper (`bpf_skb_load_bytes`, Linux 4.5).
@@ -84,6 +95,14 @@ impl Bytes for Copied<'_> {
     fn u16(&self, offset: usize) -> Field {
         match self.copy(offset, [0, 0]) {
             Some(bytes) => Field::of(u16::from_be_bytes(bytes)),
+            None => Field::ABSENT,
+        }
+    }
+
+    #[inline(always)]
+    fn u32(&self, offset: usize) -> Field {
+        match self.copy(offset, [0; 4]) {
+            Some(bytes) => Field::of_four(u32::from_be_bytes(bytes)),
             None => Field::ABSENT,
         }
     }

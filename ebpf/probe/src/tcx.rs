@@ -11,12 +11,13 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use lastsyn_common::{
     counters::{Class, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
-    packet::{self, ETHERNET_HEADER, EtherType, Kind, Packet, Verdict},
+    packet::{self, ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict},
 };
 
 use crate::{
     count,
     reach::{Copied, Linear},
+    socket,
 };
 
 /// `PACKET_HOST` in `linux/if_packet.h`: the frame is for this host, not overheard.
@@ -32,8 +33,14 @@ fn ingress(context: TcContext) -> i32 {
         // Two calls, not one with the family as an argument: where the paths of the families meet, the verifier refuses
         // the packet pointer to a loader without CAP_PERFMON.
         match packet::ether_type(&Linear::of(&context)) {
-            EtherType::Ipv4 => attempt(&context, false, ipv4(&context)),
-            EtherType::Ipv6 => attempt(&context, true, ipv6(&context)),
+            EtherType::Ipv4 => {
+                let verdict = ipv4(&context);
+                attempt(&context, false, verdict, || class_v4(&context, verdict));
+            }
+            EtherType::Ipv6 => {
+                let verdict = ipv6(&context);
+                attempt(&context, true, verdict, || class_v6(&context, verdict));
+            }
             EtherType::Other => {}
         }
     }
@@ -56,7 +63,7 @@ fn loopback(context: TcContext) -> i32 {
 }
 
 #[inline(always)]
-fn attempt(context: &TcContext, v6: bool, verdict: Verdict) {
+fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce() -> Class) {
     if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
         return;
     }
@@ -66,10 +73,45 @@ fn attempt(context: &TcContext, v6: bool, verdict: Verdict) {
     } else if let Some(slot) = count::slot(verdict.port()) {
         if verdict.is(Kind::OpaquePort) {
             opaque(context, slot, v6);
-        } else if count::tally(slot, v6, Class::New) == 0 && slot == SELF_TEST_SLOT {
+        } else if count::tally(slot, v6, class()) == 0 && slot == SELF_TEST_SLOT {
             debug!(context, "the first self-test passed through the program");
         }
     }
+}
+
+/// The class of a SYN over IPv4. The fields of most lie at fixed places; with IP options the helper reads them.
+#[inline(always)]
+fn class_v4(context: &TcContext, verdict: Verdict) -> Class {
+    if verdict.is(Kind::Syn) {
+        let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, Ipv4::TCP_WITHOUT_OPTIONS);
+        class(context, socket::state_v4(context, tuple), Ipv4::TCP_WITHOUT_OPTIONS, true)
+    } else {
+        let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+        let tcp = packet.tcp_behind_ipv4(ETHERNET_HEADER);
+        let tuple = Ipv4::read(packet.far, ETHERNET_HEADER, tcp);
+        class(context, socket::state_v4(context, tuple), tcp, false)
+    }
+}
+
+/// The same over IPv6.
+#[inline(always)]
+fn class_v6(context: &TcContext, verdict: Verdict) -> Class {
+    if verdict.is(Kind::Syn) {
+        let tuple = Ipv6::read(&Linear::of(context), ETHERNET_HEADER, Ipv6::TCP_WITHOUT_EXTENSIONS);
+        class(context, socket::state_v6(context, tuple), Ipv6::TCP_WITHOUT_EXTENSIONS, true)
+    } else {
+        let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+        let tcp = packet.tcp_behind_ipv6(ETHERNET_HEADER);
+        let tuple = Ipv6::read(packet.far, ETHERNET_HEADER, tcp);
+        class(context, socket::state_v6(context, tuple), tcp, false)
+    }
+}
+
+#[inline(always)]
+fn class(context: &TcContext, state: u32, tcp: usize, fixed: bool) -> Class {
+    let class = lastsyn_common::socket::class(state);
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+    if class == Class::New && packet::joins(&packet, tcp, fixed) { Class::Join } else { class }
 }
 
 #[inline(always)]

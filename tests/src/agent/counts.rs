@@ -3,12 +3,49 @@
 use serde_json::Value;
 
 /// What reached a listener over one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// SYNs.
+    /// SYNs that a listener took.
     pub new: u64,
+    /// SYNs whose handshake was under way.
+    pub retransmit: u64,
+    /// SYNs that met no socket.
+    pub refused: u64,
+    /// SYNs for a further subflow of a connection.
+    pub join: u64,
     /// Packets that may have been SYNs.
     pub opaque: u64,
+    /// SYNs on a flow that had a connection.
+    pub stray: u64,
+    /// SYNs from a source that the operator named.
+    pub ignored: u64,
+}
+
+impl Counts {
+    /// Nothing but this many new ones.
+    pub fn new(new: u64) -> Self {
+        Self { new, ..Self::default() }
+    }
+
+    /// What came since an earlier look.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            new: self.new - earlier.new,
+            retransmit: self.retransmit - earlier.retransmit,
+            refused: self.refused - earlier.refused,
+            join: self.join - earlier.join,
+            opaque: self.opaque - earlier.opaque,
+            stray: self.stray - earlier.stray,
+            ignored: self.ignored - earlier.ignored,
+        }
+    }
+
+    /// Of every class.
+    pub fn sum(self) -> u64 {
+        let Self { new, retransmit, refused, join, opaque, stray, ignored } = self;
+        new + retransmit + refused + join + opaque + stray + ignored
+    }
 }
 
 /// What a status or verdict says of a port and a family (`IPv4`, `IPv6`); `None` when it says nothing of it.
@@ -18,5 +55,13 @@ pub fn counts(of: &Value, port: u16, family: &str) -> Option<Counts> {
     let families = listener.get("families")?.as_array()?;
     let counts = families.iter().find(|counts| counts.get("family") == Some(&family.into()))?;
     let number = |class| counts.get(class).and_then(Value::as_u64);
-    Some(Counts { new: number("new")?, opaque: number("opaque")? })
+    Some(Counts {
+        new: number("new")?,
+        retransmit: number("retransmit")?,
+        refused: number("refused")?,
+        join: number("join")?,
+        opaque: number("opaque")?,
+        stray: number("stray")?,
+        ignored: number("ignored")?,
+    })
 }

@@ -62,7 +62,9 @@ pub(super) fn lines(view: &View<'_>, palette: Palette) -> Vec<String> {
     lines.extend(storm);
     lines.push(String::new());
     let (listeners, since) = counts(view.status);
-    lines.push(palette.dim(&format!("  port   family         new     opaque     last attempt   quiet  {since}")));
+    lines.push(
+        palette.dim(&format!("  port   family       new  retransmit  refused     last attempt   quiet  {since}")),
+    );
     for listener in listeners {
         lines.extend(listener.families.iter().map(|counts| row(listener, counts, palette)));
     }
@@ -128,7 +130,8 @@ fn row(listener: &Listener, counts: &FamilyCounts, palette: Palette) -> String {
     let ago = counts.last_attempt_ago_ms.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", age(ago)));
     let quiet = if counts.quiet { palette.good("yes") } else { palette.waiting("no") };
     let (port, family) = (listener.port.number(), counts.family.name());
-    format!("{port:>6}   {family}   {:>10} {:>10} {ago:>16}   {quiet}", counted(counts.new), counted(counts.opaque))
+    let [new, again, refused] = [counts.new, counts.retransmit, counts.refused].map(counted);
+    format!("{port:>6}   {family}   {new:>8}  {again:>10}  {refused:>7} {ago:>16}   {quiet}")
 }
 
 /// Without eBPF nothing counts SYNs.

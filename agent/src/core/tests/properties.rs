@@ -177,7 +177,7 @@ impl Script {
 fn change(truth: &mut Truth, step: Step, now: Monotonic) {
     match step {
         Step::Wait(_) | Step::Early(_) | Step::Hook | Step::Leave(_) | Step::Terminate | Step::Look => {}
-        Step::Syn(number, family) => truth.syn(port(number), family, now),
+        Step::Syn(class, number, family) => truth.syn_of(class, port(number), family, now),
         Step::Connect(number, family) => truth.connect(port(number), family, now),
         Step::Drop(number, family) => truth.drop_syn(port(number), family, now),
         Step::Opaque(number, family) => truth.opaque(number.map(port), family, now),

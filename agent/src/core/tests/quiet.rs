@@ -5,6 +5,7 @@ use super::{
     world::{World, at, settings},
 };
 use crate::core::{
+    class::Class,
     event::{Action, ByFamily, CallerId, Depth, Event},
     listener::Family,
     settings::{Settings, Watch},
@@ -62,6 +63,25 @@ fn e2_every_listener_and_family_counts() {
                 assert_eq!(answered.at, at(3900), "{number} {family} opaque: {opaque}");
             }
         }
+    }
+}
+
+#[test]
+fn e2_some_classes_count_and_others_do_not() {
+    let counting = [Class::New, Class::Retransmit, Class::Refused, Class::Join, Class::Opaque];
+    for class in Class::ALL {
+        let mut world = World::at_rest(settings());
+        world.hook();
+        world.run_to(1900);
+        world.truth.syn_of(class, port(80), Family::V4, world.now);
+        let answered = world.run_out();
+        let counts = counting.contains(&class);
+        assert_eq!(answered.at, at(if counts { 3900 } else { 2000 }), "{class:?}");
+        let told = &answered.verdict.listeners[0].families[0];
+        for of in Class::ALL.into_iter().filter(|of| *of != Class::Probe) {
+            assert_eq!(told.count(of), Some(u64::from(of == class)), "{of:?} after one {class:?}");
+        }
+        assert_eq!(told.last_attempt_ago_ms.is_some(), counts, "{class:?}");
     }
 }
 

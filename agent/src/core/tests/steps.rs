@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::truth::{ms, port};
 use crate::core::{
+    class::Class,
     listener::Family,
     settings::{Settings, Watch},
 };
@@ -21,7 +22,7 @@ pub(super) enum Step {
     Leave(u64),
     Terminate,
     Look,
-    Syn(u16, Family),
+    Syn(Class, u16, Family),
     Connect(u16, Family),
     Drop(u16, Family),
     Opaque(Option<u16>, Family),
@@ -43,6 +44,7 @@ pub(super) enum Step {
 pub(super) fn step() -> impl Strategy<Value = Step> {
     let port = || prop::sample::select(&PORTS[..]);
     let family = || prop::sample::select(&Family::ALL[..]);
+    let class = || prop::sample::select(&Class::ALL[..]);
     prop_oneof![
         12 => (0_u64..3_000_000).prop_map(Step::Wait),
         4 => (0_u32..1000).prop_map(Step::Early),
@@ -50,7 +52,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         1 => (1_u64..6).prop_map(Step::Leave),
         1 => Just(Step::Terminate),
         2 => Just(Step::Look),
-        4 => (port(), family()).prop_map(|(port, family)| Step::Syn(port, family)),
+        4 => (class(), port(), family()).prop_map(|(class, port, family)| Step::Syn(class, port, family)),
         6 => (port(), family()).prop_map(|(port, family)| Step::Connect(port, family)),
         1 => (port(), family()).prop_map(|(port, family)| Step::Drop(port, family)),
         1 => (prop::option::of(port()), family()).prop_map(|(port, family)| Step::Opaque(port, family)),

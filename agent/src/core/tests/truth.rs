@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::core::{
+    class::Class,
     clock::Monotonic,
     event::{
         ByFamily, Connections, Depth, Evidence, HandshakeId, NamespaceCounters, PortAttempts, SensorState, Sockets,
@@ -88,11 +89,18 @@ impl Truth {
 
     /// A SYN comes, and nothing more of it.
     pub(super) fn syn(&mut self, port: Port, family: Family, now: Monotonic) {
-        self.came.push(Came { at: now, port, family });
+        self.syn_of(Class::New, port, family, now);
+    }
+
+    /// A SYN of any class comes.
+    pub(super) fn syn_of(&mut self, class: Class, port: Port, family: Family, now: Monotonic) {
+        if !matches!(class, Class::Stray | Class::Probe | Class::Ignored) {
+            self.came.push(Came { at: now, port, family });
+        }
         if self.sees {
             self.anywhere += 1;
             if let Some(attempts) = self.attempts.get_mut(&port) {
-                count(&mut attempts.families.get_mut(family).new, now);
+                count(attempts.families.get_mut(family).get_mut(class).unwrap(), now);
             }
         }
     }
@@ -103,7 +111,7 @@ impl Truth {
             self.anywhere += 1;
             match port.map(|port| self.attempts.get_mut(&port)) {
                 None => count(self.unattributed.get_mut(family), now),
-                Some(Some(attempts)) => count(&mut attempts.families.get_mut(family).opaque, now),
+                Some(Some(attempts)) => count(attempts.families.get_mut(family).get_mut(Class::Opaque).unwrap(), now),
                 Some(None) => {}
             }
         }

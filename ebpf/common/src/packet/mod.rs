@@ -7,9 +7,13 @@
 mod ethernet;
 mod ipv4;
 mod ipv6;
+mod options;
 mod tcp;
 
 pub use ethernet::{ETHERNET_HEADER, EtherType, ether_type};
+pub use ipv4::Ipv4;
+pub use ipv6::Ipv6;
+pub use options::joins;
 pub use tcp::{FLAGS_MASK, SYN};
 
 /// Bytes that can be read at an offset from the packet's start.
@@ -19,6 +23,9 @@ pub trait Bytes {
 
     /// Two bytes at `offset`, in network order; absent unless both are there.
     fn u16(&self, offset: usize) -> Field;
+
+    /// Four bytes at `offset`, in network order; absent unless all are there.
+    fn u32(&self, offset: usize) -> Field;
 }
 
 /// A field of a packet that may be absent, in one register.
@@ -26,16 +33,22 @@ pub trait Bytes {
 /// An `Option` takes two, of which the second is undefined for `None`: LLVM may compute with it before it looks at the
 /// first, and the verifier refuses a program that reads an undefined register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field(u32);
+pub struct Field(u64);
 
 impl Field {
     /// Bytes that are not there.
-    pub const ABSENT: Self = Self(u32::MAX);
+    pub const ABSENT: Self = Self(u64::MAX);
 
     /// A field of one or two bytes.
     #[inline(always)]
     pub const fn of(value: u16) -> Self {
-        Self(value as u32)
+        Self(value as u64)
+    }
+
+    /// A field of four bytes.
+    #[inline(always)]
+    pub const fn of_four(value: u32) -> Self {
+        Self(value as u64)
     }
 
     #[inline(always)]
@@ -43,11 +56,18 @@ impl Field {
         self.0 == Self::ABSENT.0
     }
 
-    /// The value; all ones if it is absent.
+    /// The value of a field of one or two bytes; all ones if it is absent.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "a field that is there has two bytes at most")]
+    #[expect(clippy::cast_possible_truncation, reason = "the field has two bytes at most")]
     const fn value(self) -> u16 {
         self.0 as u16
+    }
+
+    /// The value of a field of four bytes; all ones if it is absent.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the field has four bytes")]
+    pub const fn four(self) -> u32 {
+        self.0 as u32
     }
 }
 
@@ -61,7 +81,8 @@ pub struct Verdict(u32);
 pub enum Kind {
     /// It opens no TCP connection.
     Other = 0,
-    /// A SYN to the verdict's port.
+    /// A SYN to the verdict's port, whose TCP header is at the usual place: right behind an IP header without options or
+    /// extensions.
     Syn = 1,
     /// Perhaps a SYN to the verdict's port: its flags are not in this fragment.
     OpaquePort = 2,
@@ -69,6 +90,9 @@ pub enum Kind {
     Opaque = 3,
     /// What can be read by direct access ends before the answer.
     Short = 4,
+    /// A SYN to the verdict's port, whose TCP header is elsewhere ([`Packet::tcp_behind_ipv4`],
+    /// [`Packet::tcp_behind_ipv6`]).
+    SynBehind = 5,
 }
 
 impl Verdict {
@@ -83,6 +107,12 @@ impl Verdict {
     #[inline(always)]
     pub const fn syn(port: u16) -> Self {
         Self::of(Kind::Syn, port)
+    }
+
+    /// [`Kind::SynBehind`].
+    #[inline(always)]
+    pub const fn syn_behind(port: u16) -> Self {
+        Self::of(Kind::SynBehind, port)
     }
 
     /// [`Kind::OpaquePort`].
@@ -135,6 +165,21 @@ impl<N: Bytes + ?Sized, F: Bytes + ?Sized> Packet<'_, N, F> {
     pub fn ipv6(&self, offset: usize) -> Verdict {
         ipv6::verdict(self, offset)
     }
+
+    /// Where the TCP header of an IPv4 packet is that is a [`Kind::SynBehind`].
+    ///
+    /// It is found anew, and not handed on with the verdict: what the verifier has to compare there it then follows
+    /// through every way in which the header can be reached.
+    #[inline(always)]
+    pub fn tcp_behind_ipv4(&self, offset: usize) -> usize {
+        ipv4::tcp(self.near, offset)
+    }
+
+    /// The same for IPv6.
+    #[inline(always)]
+    pub fn tcp_behind_ipv6(&self, offset: usize) -> usize {
+        ipv6::tcp(self.far, offset)
+    }
 }
 
 impl Bytes for [u8] {
@@ -145,6 +190,11 @@ impl Bytes for [u8] {
     fn u16(&self, offset: usize) -> Field {
         let bytes = offset.checked_add(2).and_then(|end| self.get(offset..end)?.try_into().ok());
         bytes.map_or(Field::ABSENT, |bytes| Field::of(u16::from_be_bytes(bytes)))
+    }
+
+    fn u32(&self, offset: usize) -> Field {
+        let bytes = offset.checked_add(4).and_then(|end| self.get(offset..end)?.try_into().ok());
+        bytes.map_or(Field::ABSENT, |bytes| Field::of_four(u32::from_be_bytes(bytes)))
     }
 }
 

@@ -49,5 +49,11 @@ pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, missing: Miss
         return Verdict::OTHER;
     }
     let port = bytes.u16(offset + OFFSET_OF_DESTINATION);
-    if port.is_absent() { missing.verdict() } else { Verdict::syn(port.value()) }
+    if port.is_absent() {
+        missing.verdict()
+    } else if let Missing::Near = missing {
+        Verdict::syn(port.value())
+    } else {
+        Verdict::syn_behind(port.value())
+    }
 }
