@@ -13,6 +13,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod bpf;
 pub mod client;
 pub mod clock;
 pub mod counted;

@@ -18,6 +18,8 @@ pub enum SocketState {
     SynReceived,
     /// Connections are accepted.
     Listen,
+    /// The connection has ended, and its last segments are waited for.
+    TimeWait,
     /// Any other.
     Other,
 }
@@ -75,6 +77,7 @@ fn parse(line: &str) -> Option<Socket> {
     let state = match fields.next()? {
         "01" => SocketState::Established,
         "03" => SocketState::SynReceived,
+        "06" => SocketState::TimeWait,
         "0A" => SocketState::Listen,
         _ => SocketState::Other,
     };
