@@ -14,6 +14,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("drain.retryWait", "How long a SYN that was dropped unanswered holds the drain: its client tries again"),
     ("drain.stopReserve", "What drain.max-wait=auto leaves for the server's own stop"),
     ("listeners.exclude", "Ports that listeners.watch=auto leaves out"),
+    (
+        "listeners.ignoreSources",
+        "Networks whose SYNs do not hold a drain, [192.0.2.0/24]: a load balancer's health checkers",
+    ),
     ("listeners.watch", "The watched TCP ports, [80, 443]; auto: every listener that is bound to more than loopback"),
     ("log.format", "json or text"),
     ("log.level", "trace, debug, info, warn, error or off; also per target: info,lastsyn::sensor=debug"),

@@ -3,6 +3,8 @@
 
 use std::{io, path::PathBuf};
 
+use lastsyn_common::counters::MOST_IGNORED;
+
 use super::{
     duration::format,
     file::LARGEST,
@@ -50,6 +52,11 @@ pub enum ConfigError {
     /// A port twice in one list.
     #[error("{setting}: port {port} is there twice; take one out")]
     DuplicatePort { setting: Box<Setting>, port: Port },
+    /// More networks of one family than the kernel's map holds.
+    #[error(
+        "{setting}: {count} networks of one family are more than the {MOST_IGNORED} that can be ignored; join some"
+    )]
+    TooManyNetworks { setting: Box<Setting>, count: usize },
     /// A port in both lists.
     #[error("port {port} is watched by {watch} and excluded by {exclude}; take it out of one")]
     WatchedAndExcluded { port: Port, watch: Box<Setting>, exclude: Box<Setting> },

@@ -8,6 +8,7 @@ mod file;
 mod keys;
 mod layer;
 mod model;
+mod networks;
 mod origin;
 mod ports;
 mod socket;
@@ -26,6 +27,7 @@ pub use self::{
         Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait, Sensor,
         SensorStrategy, Server, Watch,
     },
+    networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
 };

@@ -8,7 +8,11 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{duration, ports, socket};
+use super::{
+    duration,
+    networks::{self, Network},
+    ports, socket,
+};
 use crate::core::listener::Port;
 
 /// Kubernetes' default `terminationGracePeriodSeconds`. This version does not read the pod's own, so `maxWait: auto`
@@ -47,6 +51,11 @@ pub struct Listeners {
     /// Ports that `auto` leaves out. Default none. The agent's own port is left out by itself.
     #[serde(deserialize_with = "ports::deserialize")]
     pub exclude: Vec<Port>,
+    /// Networks whose SYNs do not hold a drain, such as those of a load balancer's health checkers. Default none; at most
+    /// 256 of each family. They are counted apart, and every verdict tells how many there were: a client in one of them is
+    /// not waited for.
+    #[serde(deserialize_with = "networks::deserialize")]
+    pub ignore_sources: Vec<Network>,
 }
 
 /// Which ports are watched.

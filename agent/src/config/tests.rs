@@ -78,7 +78,7 @@ fn the_variable_names_the_file_where_the_flag_does_not() {
 #[test]
 fn every_kind_of_value_is_read() {
     let config = file(
-        "listeners: { watch: [80, '443', 8443/tcp], exclude: [9090] }\n\
+        "listeners: { watch: [80, '443', 8443/tcp], exclude: [9090], ignoreSources: [192.0.2.0/24, 2001:db8::/32] }\n\
          drain: { maxWait: 1m30s, exitAtConnections: 5 }\n\
          sensor: { strategy: counters, reattach: false }\n\
          server: { address: '127.0.0.1:9', socket: '' }\n\
@@ -86,6 +86,8 @@ fn every_kind_of_value_is_read() {
     )
     .expect("valid");
     assert_eq!(ports(&config.listeners.watch), [80, 443, 8443]);
+    let ignored: Vec<_> = config.listeners.ignore_sources.iter().map(Network::to_string).collect();
+    assert_eq!(ignored, ["192.0.2.0/24", "2001:db8::/32"]);
     assert_eq!(config.drain.max_wait, MaxWait::Fixed(Duration::from_secs(90)));
     assert_eq!(config.drain.exit_at_connections, Some(5));
     assert_eq!((config.sensor.strategy, config.sensor.reattach), (SensorStrategy::Counters, false));
@@ -106,6 +108,21 @@ fn the_values_of_variables_and_flags_are_read_as_yaml() {
     assert_eq!(flag("server.address", "[::1]:7").expect("IPv6").server.address.port(), 7);
     assert_eq!(flag("drain.exit-at-connections", "3").expect("3").drain.exit_at_connections, Some(3));
     assert_eq!(flag("drain.exit-at-connections", "null").expect("null").drain.exit_at_connections, None);
+}
+
+#[test]
+fn networks_to_ignore_are_read_from_variables_and_flags_and_not_too_many() {
+    for text in ["192.0.2.0/24,2001:db8::/32", "[192.0.2.0/24, '2001:db8::/32']"] {
+        let config = variable("LASTSYN_LISTENERS_IGNORE_SOURCES", text).expect(text);
+        assert_eq!(config, flag("listeners.ignore-sources", text).expect(text));
+        assert_eq!(config.listeners.ignore_sources.len(), 2, "{text}");
+    }
+    refused(flag("listeners.ignore-sources", "192.0.2.7/24"), &["listeners.ignoreSources", "192.0.2.0/24?"]);
+    refused(flag("listeners.ignore-sources", "0.0.0.0/0"), &["--listeners.ignore-sources", "every address"]);
+    let networks = |count: u32| (0..count).map(|number| format!("10.0.{}.{}", number / 256, number % 256));
+    let list = |count| networks(count).collect::<Vec<_>>().join(",");
+    assert_eq!(flag("listeners.ignore-sources", &list(256)).expect("256").listeners.ignore_sources.len(), 256);
+    refused(flag("listeners.ignore-sources", &list(257)), &["listeners.ignoreSources", "257", "256"]);
 }
 
 #[test]

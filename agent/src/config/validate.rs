@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use lastsyn_common::counters::MOST_IGNORED;
+
 use super::{
-    Config, ConfigError, MaxWait, Watch,
+    Config, ConfigError, MaxWait, Network, Watch,
     duration::format,
     origin::{Origins, Setting},
 };
@@ -18,6 +20,7 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
     let exclude = &config.listeners.exclude;
     let excluded_by = || origins.setting("listeners.exclude", list(exclude));
     no_port_twice(exclude, excluded_by)?;
+    check_ignored(&config.listeners.ignore_sources, origins)?;
     let Watch::Ports(watch) = &config.listeners.watch else { return Ok(()) };
     let watched_by = || origins.setting("listeners.watch", list(watch));
     if watch.is_empty() {
@@ -33,6 +36,16 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
         Some(&port) => Err(ConfigError::WatchedAndExcluded { port, watch: watched_by(), exclude: excluded_by() }),
         None => Ok(()),
     }
+}
+
+fn check_ignored(networks: &[Network], origins: &Origins) -> Result<(), ConfigError> {
+    let v4 = networks.iter().filter(|network| network.address().is_ipv4()).count();
+    let count = v4.max(networks.len() - v4);
+    if u32::try_from(count).is_ok_and(|count| count <= MOST_IGNORED) {
+        return Ok(());
+    }
+    let setting = origins.setting("listeners.ignoreSources", format_args!("{} networks", networks.len()));
+    Err(ConfigError::TooManyNetworks { setting, count })
 }
 
 fn no_port_twice(ports: &[Port], setting: impl Fn() -> Box<Setting>) -> Result<(), ConfigError> {

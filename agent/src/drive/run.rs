@@ -72,9 +72,14 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     // Before the sensor: an agent whose place is taken is not to push its programs in front of those of the one that has
     // it, which would have to count its quiet period anew.
     let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
-    let sensor = Sensor::select(choice(config.sensor.strategy), &interfaces.list().await?, config.sensor.reattach)?;
+    let ignored = &config.listeners.ignore_sources;
+    let strategy = choice(config.sensor.strategy);
+    let sensor = Sensor::select(strategy, &interfaces.list().await?, ignored, config.sensor.reattach)?;
     if let Sensor::Counters { why } = &sensor {
         tracing::warn!(%why, "drains can end `unverified` at best");
+        if !ignored.is_empty() {
+            tracing::warn!("listeners.ignoreSources is without effect: the counters do not tell sources apart");
+        }
     }
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -1,14 +1,19 @@
 //! The maps: which ports are counted, and the counts as sums over the CPUs with the newest time.
 
-use aya::maps::{MapError, PerCpuArray, PerCpuValues};
+use std::net::IpAddr;
+
+use aya::maps::{MapError, PerCpuArray, PerCpuValues, lpm_trie::Key};
 use lastsyn_common::counters::{self, Witness, counter_index, port_index};
 
 use super::object::Loaded;
-use crate::core::{
-    class::Class,
-    clock::Monotonic,
-    event::{Attempts, ByFamily, Tally},
-    listener::Family,
+use crate::{
+    config::Network,
+    core::{
+        class::Class,
+        clock::Monotonic,
+        event::{Attempts, ByFamily, Tally},
+        listener::Family,
+    },
 };
 
 /// What one slot has counted, per family.
@@ -60,4 +65,19 @@ pub(super) fn set_slot(loaded: &mut Loaded, port: u16, slot: u8) -> Result<(), M
         *known = slot;
     }
     loaded.ports.set(page, entry, 0)
+}
+
+/// Has SYNs from a network ignored.
+pub(super) fn ignore(loaded: &mut Loaded, network: Network) -> Result<(), MapError> {
+    let length = network.length().into();
+    match network.address() {
+        IpAddr::V4(address) => loaded.ignored_v4.insert(&Key::new(length, u32::from(address).to_be()), 0, 0),
+        IpAddr::V6(address) => {
+            let mut words = [0; 4];
+            for (word, bytes) in words.iter_mut().zip(address.octets().as_chunks().0) {
+                *word = u32::from_ne_bytes(*bytes);
+            }
+            loaded.ignored_v6.insert(&Key::new(length, words), 0, 0)
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader, include_bytes_aligned,
-    maps::{Array, MapData, MapError, PerCpuArray},
+    maps::{Array, LpmTrie, MapData, MapError, PerCpuArray},
     programs::{ProgramError, SchedClassifier},
 };
 use lastsyn_common::counters::{PortPage, Tally, Witness};
@@ -28,6 +28,8 @@ pub struct Loaded {
     pub(super) ports: Array<MapData, PortPage>,
     pub(super) counters: PerCpuArray<MapData, Tally>,
     pub(super) witness: PerCpuArray<MapData, Witness>,
+    pub(super) ignored_v4: LpmTrie<MapData, u32, u8>,
+    pub(super) ignored_v6: LpmTrie<MapData, [u32; 4], u8>,
 }
 
 /// Why the programs are not in the kernel.
@@ -91,6 +93,8 @@ impl Loaded {
             ports: map(&mut ebpf, "PORTS", Array::try_from)?,
             counters: map(&mut ebpf, "COUNTERS", PerCpuArray::try_from)?,
             witness: map(&mut ebpf, "WITNESS", PerCpuArray::try_from)?,
+            ignored_v4: map(&mut ebpf, "IGNORED_V4", LpmTrie::try_from)?,
+            ignored_v6: map(&mut ebpf, "IGNORED_V6", LpmTrie::try_from)?,
             ebpf,
         })
     }

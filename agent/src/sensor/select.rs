@@ -7,10 +7,13 @@ use super::{
     object::{LoadError, Loaded},
     tcx::{Counts, Tcx, TcxError},
 };
-use crate::core::{
-    event::{ByFamily, SensorState},
-    listener::Port,
-    verdict::Strategy,
+use crate::{
+    config::Network,
+    core::{
+        event::{ByFamily, SensorState},
+        listener::Port,
+        verdict::Strategy,
+    },
 };
 
 /// What the operator wants.
@@ -50,11 +53,16 @@ impl Sensor {
     /// # Errors
     ///
     /// If the operator wants one strategy only and it cannot be had.
-    pub fn select(choice: Choice, interfaces: &[Interface], reattach: bool) -> Result<Self, SelectError> {
+    pub fn select(
+        choice: Choice,
+        interfaces: &[Interface],
+        ignored: &[Network],
+        reattach: bool,
+    ) -> Result<Self, SelectError> {
         match choice {
             Choice::Only(Strategy::Counters) => Ok(Self::counters("sensor.strategy is counters")),
-            Choice::Only(Strategy::Tcx) => Self::tcx(interfaces, reattach),
-            Choice::Auto => Ok(Self::tcx(interfaces, reattach).unwrap_or_else(|error| {
+            Choice::Only(Strategy::Tcx) => Self::tcx(interfaces, ignored, reattach),
+            Choice::Auto => Ok(Self::tcx(interfaces, ignored, reattach).unwrap_or_else(|error| {
                 let why = match error {
                     SelectError::Load(error) => error.to_string(),
                     SelectError::Tcx(error) => error.to_string(),
@@ -68,9 +76,9 @@ impl Sensor {
         Self::Counters { why: format!("SYNs are not counted one by one: {why}") }
     }
 
-    fn tcx(interfaces: &[Interface], reattach: bool) -> Result<Self, SelectError> {
+    fn tcx(interfaces: &[Interface], ignored: &[Network], reattach: bool) -> Result<Self, SelectError> {
         let loaded = Loaded::load()?;
-        Ok(Self::Tcx(Box::new(Tcx::start(loaded, interfaces, reattach)?)))
+        Ok(Self::Tcx(Box::new(Tcx::start(loaded, interfaces, ignored, reattach)?)))
     }
 
     /// Where the counts come from.

@@ -14,6 +14,7 @@ use super::{
     slots::Slots,
 };
 use crate::{
+    config::Network,
     core::{
         class::Class,
         clock::Monotonic,
@@ -53,6 +54,17 @@ pub enum TcxError {
     /// Not attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// A network cannot be ignored.
+    #[error(
+        "SYNs from {network} cannot be ignored, as the kernel did not take it ({source}); see listeners.ignoreSources"
+    )]
+    Ignore {
+        /// Which.
+        network: Network,
+        /// The kernel's word.
+        #[source]
+        source: aya::maps::MapError,
+    },
     /// Not testable.
     #[error(transparent)]
     SelfTest(#[from] SelfTestError),
@@ -64,9 +76,17 @@ impl Tcx {
     /// # Errors
     ///
     /// If the kernel has no TCX or does not let the agent attach.
-    pub fn start(mut loaded: Loaded, interfaces: &[Interface], reattach: bool) -> Result<Self, TcxError> {
+    pub fn start(
+        mut loaded: Loaded,
+        interfaces: &[Interface],
+        ignored: &[Network],
+        reattach: bool,
+    ) -> Result<Self, TcxError> {
         let log = ProgramLog::open(&mut loaded.ebpf);
         self_test::prepare(&mut loaded)?;
+        for network in ignored {
+            maps::ignore(&mut loaded, *network).map_err(|source| TcxError::Ignore { network: *network, source })?;
+        }
         let mut attachments = Attachments::default();
         attachments.look(&mut loaded, interfaces, true)?;
         Ok(Self {

@@ -18,6 +18,9 @@ pub const CLASSES: u32 = 8;
 /// Entries of the counter map.
 pub const COUNTERS: u32 = SLOTS * 2 * CLASSES;
 
+/// How many networks of one family can be ignored as sources.
+pub const MOST_IGNORED: u32 = 256;
+
 /// Ports in one entry of the port map. Pages keep the map at 64 KiB where one entry a port would take 512 KiB, because
 /// the kernel rounds array values up to 8 bytes.
 pub const PORTS_PER_PAGE: usize = 8;

@@ -1,9 +1,9 @@
 //! Counting what the predicate found.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::lpm_trie::Key};
 use lastsyn_common::counters::{Class, UNATTRIBUTED_SLOT, counter_index, port_index};
 
-use crate::maps::{COUNTERS, PORTS, WITNESS};
+use crate::maps::{COUNTERS, IGNORED_V4, IGNORED_V6, PORTS, WITNESS};
 
 /// The slot of a watched port.
 #[inline(always)]
@@ -11,6 +11,18 @@ pub(crate) fn slot(port: u16) -> Option<u8> {
     let (page, place) = port_index(port);
     let slot = PORTS.get(page)?.slot(place);
     if slot == UNATTRIBUTED_SLOT { None } else { Some(slot) }
+}
+
+/// Whether the operator wants SYNs of this IPv4 address ignored.
+#[inline(always)]
+pub(crate) fn ignores_v4(source: u32) -> bool {
+    IGNORED_V4.get(Key::new(u32::BITS, source)).is_some()
+}
+
+/// The same for IPv6.
+#[inline(always)]
+pub(crate) fn ignores_v6(source: [u32; 4]) -> bool {
+    IGNORED_V6.get(Key::new(u128::BITS, source)).is_some()
 }
 
 /// Counts one packet in its slot, with the time. The program does not run twice at once on one CPU at this hook

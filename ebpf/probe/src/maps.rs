@@ -2,9 +2,9 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, PerCpuArray},
+    maps::{Array, LpmTrie, PerCpuArray},
 };
-use lastsyn_common::counters::{self, PORT_PAGES, PortPage, Tally, Witness};
+use lastsyn_common::counters::{self, MOST_IGNORED, PORT_PAGES, PortPage, Tally, Witness};
 
 /// Port to slot. Written by the agent, also while the programs run.
 #[map]
@@ -17,3 +17,12 @@ pub(crate) static COUNTERS: PerCpuArray<Tally> = PerCpuArray::with_max_entries(c
 /// The witness's total: one entry.
 #[map]
 pub(crate) static WITNESS: PerCpuArray<Witness> = PerCpuArray::with_max_entries(1, 0);
+
+/// The IPv4 networks whose SYNs are ignored: addresses in network order, and nothing of interest as values. Written by the
+/// agent before the programs run.
+#[map]
+pub(crate) static IGNORED_V4: LpmTrie<u32, u8> = LpmTrie::with_max_entries(MOST_IGNORED, 0);
+
+/// The same for IPv6.
+#[map]
+pub(crate) static IGNORED_V6: LpmTrie<[u32; 4], u8> = LpmTrie::with_max_entries(MOST_IGNORED, 0);

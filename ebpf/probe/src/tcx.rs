@@ -83,13 +83,13 @@ fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce()
 #[inline(always)]
 fn class_v4(context: &TcContext, verdict: Verdict) -> Class {
     if verdict.is(Kind::Syn) {
-        let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, Ipv4::TCP_WITHOUT_OPTIONS);
-        class(context, socket::state_v4(context, tuple), Ipv4::TCP_WITHOUT_OPTIONS, true)
+        let tcp = Ipv4::TCP_WITHOUT_OPTIONS;
+        let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, tcp);
+        class_of_v4(context, tuple, tcp, true)
     } else {
         let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
         let tcp = packet.tcp_behind_ipv4(ETHERNET_HEADER);
-        let tuple = Ipv4::read(packet.far, ETHERNET_HEADER, tcp);
-        class(context, socket::state_v4(context, tuple), tcp, false)
+        class_of_v4(context, Ipv4::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
     }
 }
 
@@ -97,14 +97,30 @@ fn class_v4(context: &TcContext, verdict: Verdict) -> Class {
 #[inline(always)]
 fn class_v6(context: &TcContext, verdict: Verdict) -> Class {
     if verdict.is(Kind::Syn) {
-        let tuple = Ipv6::read(&Linear::of(context), ETHERNET_HEADER, Ipv6::TCP_WITHOUT_EXTENSIONS);
-        class(context, socket::state_v6(context, tuple), Ipv6::TCP_WITHOUT_EXTENSIONS, true)
+        let tcp = Ipv6::TCP_WITHOUT_EXTENSIONS;
+        let tuple = Ipv6::read(&Linear::of(context), ETHERNET_HEADER, tcp);
+        class_of_v6(context, tuple, tcp, true)
     } else {
         let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
         let tcp = packet.tcp_behind_ipv6(ETHERNET_HEADER);
-        let tuple = Ipv6::read(packet.far, ETHERNET_HEADER, tcp);
-        class(context, socket::state_v6(context, tuple), tcp, false)
+        class_of_v6(context, Ipv6::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
     }
+}
+
+#[inline(always)]
+fn class_of_v4(context: &TcContext, tuple: Ipv4, tcp: usize, fixed: bool) -> Class {
+    if count::ignores_v4(tuple.source) {
+        return Class::Ignored;
+    }
+    class(context, socket::state_v4(context, tuple), tcp, fixed)
+}
+
+#[inline(always)]
+fn class_of_v6(context: &TcContext, tuple: Ipv6, tcp: usize, fixed: bool) -> Class {
+    if count::ignores_v6(tuple.source) {
+        return Class::Ignored;
+    }
+    class(context, socket::state_v6(context, tuple), tcp, fixed)
 }
 
 #[inline(always)]
