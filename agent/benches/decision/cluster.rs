@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    sync::Arc,
     time::Duration,
 };
 
@@ -143,7 +144,7 @@ impl Cluster {
     }
 
     pub(crate) fn say(&self, event: ClusterEvent) -> Event {
-        Event::Cluster(self.observation.unwrap_or(ObservationId(0)), Box::new(event))
+        Event::Cluster(self.observation.unwrap_or(ObservationId(0)), Arc::new(event))
     }
 
     pub(crate) fn health(&self, number: usize, stamp: i128, at: Monotonic) -> ClusterEvent {
@@ -166,9 +167,9 @@ impl Cluster {
         ClusterEvent::SliceWritten(slice)
     }
 
-    /// A slice that lists the pod ready again: every confirmation is void.
-    pub(crate) fn slice_that_routes(&mut self) -> ClusterEvent {
-        ClusterEvent::SliceWritten(self.slice(0, Family::V4, true, false))
+    /// A slice that lists the pod ready again, or not any more: every confirmation is void.
+    pub(crate) fn slice_that_routes(&mut self, ready: bool) -> ClusterEvent {
+        ClusterEvent::SliceWritten(self.slice(0, Family::V4, ready, !ready))
     }
 
     fn slice(&mut self, number: usize, family: Family, ready: bool, terminating: bool) -> Slice {

@@ -9,7 +9,7 @@ mod cluster;
 
 use std::{hint::black_box, time::Duration};
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group};
 use lastsyn::core::{
     clock::Monotonic,
     cluster::ClusterEvent,
@@ -39,30 +39,40 @@ fn handle(core: &mut Core, event: Event, now: Monotonic) {
     }
 }
 
-/// One event of each kind that comes often, with 1, 50, 500 and 5,000 nodes: nothing may grow with the nodes but the
-/// touched one's part.
+/// How many events one measurement has: in a drain they come one after the other.
+const BATCH: usize = 1000;
+
+/// Events of each kind that comes often, with 1, 50, 500 and 5,000 nodes: nothing may grow with the nodes but the touched
+/// one's part. What a slice costs grows with its endpoints, of which it has 100 here.
 fn events(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("event");
+    group.throughput(Throughput::Elements(BATCH as u64));
     for nodes in [1, 50, 500, 5000] {
         let mut cluster = Cluster::new(nodes, 10);
         let core = draining(&mut cluster);
         let now = START + Duration::from_secs(3);
-        let kinds: [(&str, ClusterEvent); 3] = [
-            ("health answer", cluster.health(nodes / 2, 7, now)),
-            ("unrelated slice", cluster.unrelated_slice()),
-            ("relevant slice", cluster.slice_that_routes()),
-        ];
-        for (name, event) in kinds {
-            let event = cluster.say(event);
-            let id = BenchmarkId::new(name, nodes);
-            criterion.bench_function(&id.to_string(), |bencher| {
-                bencher.iter_batched_ref(
-                    || (core.clone(), event.clone()),
-                    |(core, event)| handle(core, event.clone(), now),
+        let answers = (0..BATCH).map(|number| cluster.health(number % nodes, number as i128, now)).collect();
+        let unrelated = (0..BATCH).map(|_| cluster.unrelated_slice()).collect();
+        let relevant = (0..BATCH).map(|number| cluster.slice_that_routes(number % 2 == 0)).collect();
+        let kinds: [(&str, Vec<ClusterEvent>); 3] =
+            [("health answer", answers), ("unrelated slice", unrelated), ("relevant slice", relevant)];
+        for (name, events) in kinds {
+            let events: Vec<_> = events.into_iter().map(|event| cluster.say(event)).collect();
+            group.bench_function(BenchmarkId::new(name, nodes), |bencher| {
+                bencher.iter_batched(
+                    || (core.clone(), events.clone()),
+                    |(mut core, events)| {
+                        for event in events {
+                            handle(&mut core, event, now);
+                        }
+                        core
+                    },
                     BatchSize::LargeInput,
                 );
             });
         }
     }
+    group.finish();
 }
 
 /// The core's memory at the end of a whole drain.

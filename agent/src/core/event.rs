@@ -38,7 +38,7 @@ pub enum Event {
     /// The agent's own preStop hook was called (`lastsyn drain --mark`): the pod is terminating (S5).
     OwnHookCalled,
     /// What the cluster says, to the one who asked for it.
-    Cluster(ObservationId, Box<ClusterEvent>),
+    Cluster(ObservationId, Arc<ClusterEvent>),
     /// What came of [`Action::ReadPod`].
     PodRead(ReadId, PodRead),
     /// What came of [`Action::Tell`]; in words, where it failed.

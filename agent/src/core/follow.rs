@@ -40,13 +40,14 @@ fn next(given: &mut u64) -> u64 {
 impl Core {
     /// Takes in what the cluster says, if it says it to the drain under way.
     pub(super) fn cluster_says(&mut self, observation: ObservationId, event: &ClusterEvent, now: Monotonic) {
-        let Some(withdrawal) = self.drain.as_mut().and_then(|drain| drain.withdrawal.as_mut()) else { return };
-        if withdrawal.observation() != observation {
+        let Some(drain) = &mut self.drain else { return };
+        let Some(withdrawal) = drain.withdrawal.as_mut().filter(|withdrawal| withdrawal.observation() == observation)
+        else {
             return;
-        }
+        };
         withdrawal.handle(event, now, &mut self.journal);
         self.status_given = withdrawal.status_given();
-        if withdrawal.lists_the_pod_terminating() {
+        if !drain.termination.is_shown() && withdrawal.lists_the_pod_terminating() {
             self.termination_shown(Sign::Slice, now);
         }
     }

@@ -1,6 +1,9 @@
 //! The cluster that a world's core watches: the pod's slices, its Service, the nodes' health servers and the fence.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     truth::ms,
@@ -157,7 +160,7 @@ impl World {
     /// The watch says something.
     pub(super) fn say(&mut self, event: ClusterEvent) {
         if let Some(observation) = self.cluster.observed {
-            self.handle(Event::Cluster(observation, Box::new(event)));
+            self.handle(Event::Cluster(observation, Arc::new(event)));
         }
     }
 
@@ -170,7 +173,7 @@ impl World {
             ClusterEvent::NodesListed(nodes),
             ClusterEvent::SlicesListed(slices.into_values().collect()),
         ] {
-            self.take(Event::Cluster(observation, Box::new(event)));
+            self.take(Event::Cluster(observation, Arc::new(event)));
         }
     }
 
@@ -184,7 +187,7 @@ impl World {
     fn answer_to(&self, id: ReadId) -> Option<Event> {
         let outcome = self.cluster.reads.clone().unwrap_or_else(|| ReadOutcome::Shows(self.cluster.snapshot()));
         let observation = self.cluster.observed?;
-        Some(Event::Cluster(observation, Box::new(ClusterEvent::ConsistentRead(id, outcome))))
+        Some(Event::Cluster(observation, Arc::new(ClusterEvent::ConsistentRead(id, outcome))))
     }
 
     /// The API server has a new version of the slice, which the watch has not delivered.

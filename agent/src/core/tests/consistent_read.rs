@@ -136,6 +136,17 @@ fn c9_without_the_right_to_read_it_is_done_without_and_said() {
 }
 
 #[test]
+fn c9_without_the_right_to_read_everything_else_is_read_again_all_the_same() {
+    let mut world = confirmed();
+    world.run_to(3000);
+    world.syn(80);
+    world.cluster.reads = Some(ReadOutcome::Forbidden("forbidden".to_owned()));
+    world.answer_read(world.last_read());
+    world.run_to(3100);
+    assert_eq!(world.answers.len(), 0, "a SYN came while the read was under way");
+}
+
+#[test]
 fn c9_a_read_is_made_shortly_before_the_end_and_not_all_the_while() {
     // Connections keep coming, so that the end is far off.
     let mut world =

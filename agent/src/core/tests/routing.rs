@@ -172,7 +172,7 @@ fn e5_what_an_earlier_watch_says_is_nothing_to_a_later_drain() {
     world.cluster.silent = true;
     world.hook();
     let slices = world.cluster.slices.values().cloned().collect();
-    world.handle(Event::Cluster(earlier, Box::new(ClusterEvent::SlicesListed(slices))));
+    world.handle(Event::Cluster(earlier, std::sync::Arc::new(ClusterEvent::SlicesListed(slices))));
     world.run_to(20_000);
     assert!(!world.asked.iter().any(|(at, action)| *at > 2600 && matches!(action, Action::AskFence(_))), "W7");
     assert_eq!(world.holding(), [Condition::Routing]);

@@ -20,8 +20,8 @@ pub(super) struct ConsistentRead {
     asked: Option<Asked>,
     done: Option<Done>,
     not_before: Option<Monotonic>,
-    /// The API server does not let the agent read, or there is none; in words.
-    forbidden: Option<String>,
+    /// The API server does not let the agent read, or there is none: in words, and when that became known.
+    forbidden: Option<(String, Monotonic)>,
 }
 
 /// A read under way, or one whose news the watch has not delivered yet.
@@ -112,7 +112,7 @@ impl ConsistentRead {
             }
             ReadOutcome::Forbidden(why) => {
                 self.asked = None;
-                self.forbidden = Some(why.clone());
+                self.forbidden = Some((why.clone(), now));
             }
             ReadOutcome::Shows(snapshot) => {
                 asked.known.extend(believed(routing));
@@ -148,9 +148,14 @@ impl ConsistentRead {
         self.done.filter(|done| done.began >= evidence_at).map(|done| done.answered)
     }
 
+    /// From when on an end can do without one: everything else is read again after that, as after a read.
+    pub(super) fn done_without_from(&self) -> Option<Monotonic> {
+        self.forbidden.as_ref().map(|(_, at)| *at)
+    }
+
     /// Why there is none to be had.
     pub(super) fn forbidden(&self) -> Option<&str> {
-        self.forbidden.as_deref()
+        self.forbidden.as_ref().map(|(why, _)| why.as_str())
     }
 }
 

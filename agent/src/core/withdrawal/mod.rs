@@ -33,6 +33,8 @@ pub(super) struct Withdrawal {
     nodes: Nodes,
     /// When something last came that an end would rest on.
     evidence_at: Monotonic,
+    /// E5 but for the consistent read, as of the last event.
+    withdrawn: bool,
     read: ConsistentRead,
 }
 
@@ -72,6 +74,7 @@ impl Withdrawal {
             settings: settings.clone(),
             nodes: Nodes::Awaited,
             evidence_at: now,
+            withdrawn: false,
             read: ConsistentRead::default(),
         }
     }
@@ -157,6 +160,7 @@ impl Withdrawal {
                 journal.record(now, Transition::NodesSettled);
             }
         }
+        self.withdrawn = self.is_withdrawn();
     }
 
     /// Takes in what only time brings.
@@ -167,6 +171,7 @@ impl Withdrawal {
                 self.confirmations.relevant_change(family, now);
             }
             self.evidence_at = now;
+            self.withdrawn = self.is_withdrawn();
             journal.record(now, Transition::WatchBehind);
         }
     }
@@ -198,7 +203,7 @@ impl Withdrawal {
 
     /// C9: when a read is to begin; `None` while none is wanted, or one is under way that will do.
     pub(super) fn read_due(&self, read_wanted: Option<Monotonic>) -> Option<Monotonic> {
-        let wanted = read_wanted.filter(|_| self.is_withdrawn())?;
+        let wanted = read_wanted.filter(|_| self.withdrawn)?;
         self.read.due(self.evidence_at, self.fresh()).map(|due| due.max(wanted))
     }
 
@@ -210,12 +215,13 @@ impl Withdrawal {
     /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
     /// consistent read's answer (C9).
     pub(super) fn hold(&self, evidence_at: Monotonic) -> Hold {
-        if !self.is_withdrawn() {
+        if !self.withdrawn {
             return Hold::Awaited;
         }
         // Without an API there is no read; the newest evidence of the cluster stands in its place.
         let read = || self.read.covers(self.evidence_at.max(evidence_at - self.fresh()));
-        let closed = self.read.forbidden().map(|_| self.evidence_at).or_else(read);
+        let without = self.read.done_without_from().map(|from| from.max(self.evidence_at));
+        let closed = without.or_else(read);
         match closed {
             None if self.read.is_under_way() => Hold::Awaited,
             None => Hold::Unasked,
