@@ -31,6 +31,7 @@ mod programs;
 pub mod prove;
 pub mod raw;
 pub mod server;
+pub mod simulator;
 pub mod sockets;
 pub mod tap;
 pub mod tcx;

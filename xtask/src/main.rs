@@ -11,6 +11,7 @@ mod object;
 mod process;
 mod prove;
 mod setup;
+mod simulate;
 mod test;
 mod workspace;
 
@@ -64,6 +65,12 @@ enum Verb {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Play drains by the thousand in a simulated cluster, or tell one: `--scenario X --seed N`
+    Simulate {
+        /// Arguments for the simulator: `--scenario NAME`, `--seed N`, `--drains M`, `--jobs N`, `--rule seed`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Measure the release build
     Bench {
         /// The benchmark's name and its arguments
@@ -96,6 +103,7 @@ fn run(verb: Verb) -> Result<()> {
             demo::run(&root, profile, &arguments)
         }
         Verb::Prove { arguments } => prove::run(&root, &arguments),
+        Verb::Simulate { arguments } => simulate::run(&root, &arguments),
         Verb::Bench { arguments } => bench::run(&root, &arguments),
     }
 }

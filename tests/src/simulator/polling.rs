@@ -1,0 +1,146 @@
+//! Requests of the agent: to the nodes' health servers, to the pod's node for its local endpoints, and to the fence.
+
+use std::time::Duration;
+
+use lastsyn::core::{
+    cluster::{ClusterEvent, ConnectionId, HealthOutcome, HealthReport, LocalEndpointsOutcome, LocalEndpointsReport},
+    confirm::FenceProgress,
+};
+
+use super::{
+    fence::Fence,
+    kube_proxy::{Answer, KubeProxy, Scene},
+    node::NodeId,
+    observer::Observer,
+    schedule::ObserverEvent,
+    timeline::name,
+    translate,
+};
+
+/// `poll.timeout`: how long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Observer {
+    /// A request reaches its node. `Some` where its answer is back at once; others take their time.
+    pub(super) fn poll(&mut self, node: NodeId, proxy: &KubeProxy, scene: &mut Scene<'_>) -> Option<ClusterEvent> {
+        if !self.pollers[node.0].asks {
+            return None;
+        }
+        let sent_at = self.pollers[node.0].sent_at;
+        let (connection, outcome) = self.ask(node, proxy, scene);
+        let report =
+            HealthReport { node: translate::node_name(node), connection, sent_at, received_at: scene.now, outcome };
+        if report.outcome == HealthOutcome::TimedOut {
+            self.pollers[node.0].answer = Some(report);
+            self.plan(scene.now.max(sent_at + PATIENCE), ObserverEvent::PollAnswered(node), scene);
+            return None;
+        }
+        if self.chance.one_in(4) {
+            self.pollers[node.0].answer = Some(report);
+            let back = self.latency();
+            self.plan(scene.now + back, ObserverEvent::PollAnswered(node), scene);
+            return None;
+        }
+        self.ask_again(node, scene);
+        Some(ClusterEvent::Health(report))
+    }
+
+    /// An answer arrives that took its time.
+    pub(super) fn poll_answered(&mut self, node: NodeId, scene: &mut Scene<'_>) -> Option<ClusterEvent> {
+        let mut report = self.pollers[node.0].answer.take()?;
+        report.received_at = scene.now;
+        self.ask_again(node, scene);
+        self.pollers[node.0].asks.then_some(ClusterEvent::Health(report))
+    }
+
+    fn ask(&mut self, node: NodeId, proxy: &KubeProxy, scene: &mut Scene<'_>) -> (ConnectionId, HealthOutcome) {
+        if let Some((connection, process)) = self.pollers[node.0].connection {
+            if !proxy.up || proxy.process != process {
+                self.pollers[node.0].connection = None;
+                return (connection, HealthOutcome::Broken);
+            }
+            return (connection, outcome(proxy.answer(scene.now)));
+        }
+        let connection = self.connect();
+        let answer = proxy.answer(scene.now);
+        if !matches!(answer, Answer::Refused) {
+            self.pollers[node.0].connection = Some((connection, proxy.process));
+        }
+        (connection, outcome(answer))
+    }
+
+    /// The connection to a node breaks, for no fault of the node's.
+    pub(super) fn break_connection(&mut self, node: NodeId, scene: &mut Scene<'_>) -> Option<ClusterEvent> {
+        let (connection, _) = self.pollers[node.0].connection.take()?;
+        scene.timeline.note(scene.now, || format!("agent: the connection to {} breaks", name(node)));
+        let (node, now) = (translate::node_name(node), scene.now);
+        let outcome = HealthOutcome::Broken;
+        Some(ClusterEvent::Health(HealthReport { node, connection, sent_at: now, received_at: now, outcome }))
+    }
+
+    fn ask_again(&mut self, node: NodeId, scene: &mut Scene<'_>) {
+        let there = self.chance.waiting(Duration::from_millis(3), Duration::from_millis(300));
+        let sent_at = scene.now + self.plan.interval;
+        self.pollers[node.0].sent_at = sent_at;
+        self.plan(sent_at + there, ObserverEvent::Poll(node), scene);
+    }
+
+    fn connect(&mut self) -> ConnectionId {
+        self.next_connection += 1;
+        ConnectionId(self.next_connection)
+    }
+
+    /// E6: a request for a Service's local endpoints reaches the pod's node.
+    pub(super) fn poll_local(&mut self, service: usize, proxy: &KubeProxy, scene: &mut Scene<'_>) -> ClusterEvent {
+        use LocalEndpointsOutcome::{Broken, Endpoints, Unknown};
+        let broken = self.local.connection.filter(|(_, process)| !proxy.up || proxy.process != *process);
+        let (connection, outcome) = if let Some((connection, _)) = broken {
+            self.local.connection = None;
+            (connection, Broken)
+        } else if !proxy.up {
+            (self.connect(), Broken)
+        } else {
+            let connection = self.local.connection.map_or_else(|| self.connect(), |(connection, _)| connection);
+            self.local.connection = Some((connection, proxy.process));
+            let frozen = proxy.is_frozen(scene.now);
+            (connection, if frozen { Unknown } else { Endpoints(proxy.local_endpoints(service)) })
+        };
+        self.plan(scene.now + self.plan.interval, ObserverEvent::PollLocal(service), scene);
+        ClusterEvent::LocalEndpoints(LocalEndpointsReport {
+            service: translate::service_name(service),
+            connection,
+            sent_at: scene.now,
+            received_at: scene.now,
+            outcome,
+        })
+    }
+
+    /// A request for progress reaches the fence, which tells at once.
+    pub(super) fn poll_fence(
+        &mut self,
+        fence: &Fence,
+        proxies: &[KubeProxy],
+        scene: &mut Scene<'_>,
+    ) -> Vec<ClusterEvent> {
+        let there = self.latency();
+        let sent_at = scene.now - there.min(self.plan.interval);
+        let again = scene.now + self.plan.interval;
+        self.plan(again, ObserverEvent::PollFence, scene);
+        let shown = fence.shown(proxies, scene.now).into_iter();
+        shown
+            .map(|(node, family, request)| {
+                let (node, received_at) = (translate::node_name(node), scene.now);
+                ClusterEvent::Fence(FenceProgress { request, node, family, stood_at: sent_at, received_at })
+            })
+            .collect()
+    }
+}
+
+fn outcome(answer: Answer) -> HealthOutcome {
+    match answer {
+        Answer::Refused => HealthOutcome::Refused,
+        Answer::Silent => HealthOutcome::TimedOut,
+        Answer::NoStatus => HealthOutcome::NoStatus("it has no status".to_owned()),
+        Answer::Status(status) => HealthOutcome::Status(status),
+    }
+}
