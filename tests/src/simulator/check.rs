@@ -9,6 +9,7 @@ use lastsyn::core::{
 
 use super::{
     agent::{Agent, HANDSHAKE_GRACE, QUIET_PERIOD},
+    kube_proxy::KubeProxy,
     node::NodeId,
     plan::What,
     routes::HOME,
@@ -54,14 +55,15 @@ pub(super) fn claims(world: &World<'_>) -> bool {
 }
 
 /// Whether some node routes to the pod although the end claimed that it does not, and nothing that the claim names excuses
-/// it.
+/// it. A claim speaks of the API as of the consistent read: what was written between that and the end is as if it had not
+/// been.
 pub(super) fn claim(world: &World<'_>) -> Option<Failure> {
     if !claims(world) {
         return None;
     }
     for proxy in &world.proxies {
         for family in world.plan.families {
-            if proxy.rules(*family).route && !excused(world, proxy.id, family.name()) {
+            if routes(world, proxy, *family) && !excused(world, proxy.id, family.name()) {
                 let ended = world.ended.as_ref()?;
                 let after = world.now.since(ended.at);
                 let reason = ended.verdict.as_ref().map_or("the naive rule's claim", |verdict| verdict.reason.name());
@@ -75,9 +77,15 @@ pub(super) fn claim(world: &World<'_>) -> Option<Failure> {
     None
 }
 
+fn routes(world: &World<'_>, proxy: &KubeProxy, family: Family) -> bool {
+    let written = [world.api.written(), super::api::count(world.api.services.len())];
+    let written = world.observer.last_read.filter(|_| world.naive.is_none()).unwrap_or(written);
+    proxy.rules(family).route && proxy.routes_as_of(family, written, &world.api)
+}
+
 /// Whether a connection that comes over this node after the end breaks what the end claimed.
 pub(super) fn is_broken_by(world: &World<'_>, node: NodeId, family: Family) -> bool {
-    claims(world) && !excused(world, node, family.name())
+    claims(world) && routes(world, &world.proxies[node.0], family) && !excused(world, node, family.name())
 }
 
 /// Whether the node has broken an assumption that its confirmation names.

@@ -31,6 +31,8 @@ pub(super) struct Observer {
     gap_until: Monotonic,
     /// What each read shows that is under way.
     reads: BTreeMap<ReadId, [u32; 3]>,
+    /// What the newest answer to one showed: after so many writes of slices and Services.
+    pub(super) last_read: Option<[u32; 2]>,
     pub(super) pollers: Vec<Poller>,
     pub(super) local: Poller,
     pub(super) next_connection: u64,
@@ -59,6 +61,7 @@ impl Observer {
             nodes: None,
             gap_until: Monotonic::default(),
             reads: BTreeMap::new(),
+            last_read: None,
             pollers: vec![Poller::default(); nodes],
             local: Poller::default(),
             next_connection,
@@ -125,6 +128,7 @@ impl Observer {
         } else if self.chance.percent(self.plan.read_failures) {
             Failed("it timed out".to_owned())
         } else {
+            self.last_read = Some([shown[0], shown[1]]);
             Shows(translate::snapshot(scene.api, shown))
         };
         Some(ClusterEvent::ConsistentRead(id, outcome))

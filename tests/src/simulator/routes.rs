@@ -4,7 +4,7 @@
 use lastsyn::core::{cluster::TrafficPolicy, listener::Family};
 
 use super::{
-    api::{Api, Body, Content, Entry, MOST_SERVICES, Versions},
+    api::{Api, Body, Content, Entry, MOST_SERVICES, ObjectId, Versions},
     chance::Chance,
     node::NodeId,
 };
@@ -15,11 +15,23 @@ pub(super) const POD: u16 = 0;
 pub(super) const HOME: NodeId = NodeId(0);
 
 /// What a sync takes at its start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct View {
     pub(super) slices: Versions,
     /// How many Service writes it has.
     pub(super) services: u32,
+}
+
+impl View {
+    /// The same where the log ends earlier: after so many writes of slices and Services.
+    pub(super) fn as_of(&self, api: &Api, [slices, services]: [u32; 2]) -> Self {
+        let mut view = *self;
+        for (object, version) in view.slices.iter_mut().enumerate().filter(|(_, version)| **version > slices) {
+            *version = api.last_of(ObjectId(object), slices);
+        }
+        view.services = view.services.min(services);
+        view
+    }
 }
 
 /// How kube-proxy takes one of several copies of an endpoint.

@@ -72,7 +72,7 @@ pub(super) struct World<'a> {
     pub(super) agent: Option<Agent>,
     pub(super) naive: Option<Naive>,
     pub(super) hook: Monotonic,
-    /// The last time at which some slice listed the pod ready.
+    /// The last time at which some slice of the first Service listed the pod ready.
     pub(super) listed_ready: Monotonic,
     pub(super) ended: Option<Ended>,
     pub(super) failure: Option<Failure>,
@@ -294,11 +294,11 @@ impl<'a> World<'a> {
         self.observer.node_written(&mut scene);
     }
 
-    /// The pod is listed ready until the write that comes now.
+    /// To the first Service the pod is listed ready until the write that comes now.
     fn note_ready(&mut self) {
         let versions = self.api.versions(self.api.written());
         let ready = versions.iter().any(|version| match self.api.content(*version) {
-            Some(Content::Slice(body)) => {
+            Some(Content::Slice(body)) if body.service == 0 => {
                 body.endpoints.iter().any(|entry| entry.pod == super::routes::POD && entry.ready.unwrap_or(true))
             }
             _ => false,

@@ -5,10 +5,12 @@ use lastsyn::core::{clock::Monotonic, cluster::NodeTime, listener::Family};
 use super::super::routes::View;
 
 /// What the kernel does, whichever process wrote it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Rules {
     /// Some new connection over this node comes to the pod.
     pub(in super::super) route: bool,
+    /// What that was made of.
+    pub(in super::super) view: View,
     /// The fence's marker in it.
     pub(in super::super) marker: u32,
 }

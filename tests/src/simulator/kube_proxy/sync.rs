@@ -21,7 +21,7 @@ impl KubeProxy {
         let view = View { slices: feed.have, services: self.services };
         for family in self.families {
             let route = routes(api, &view, *family, self.id, self.profile.copies, &mut self.chance);
-            self.rules[place(*family)] = Rules { route, marker: 0 };
+            self.rules[place(*family)] = Rules { route, view, marker: 0 };
             let before = now - self.chance.ms(1000, 300_000);
             let stamp = Some(self.wall(before));
             self.proxiers[place(*family)] = Proxier { stamp, last_end: Some(before), ..Proxier::default() };
@@ -97,6 +97,7 @@ impl KubeProxy {
         if pod && !std::mem::replace(&mut sync.wrote_pod, true) {
             let before = rules.route;
             rules.route = routes(scene.api, &sync.view, family, self.id, self.profile.copies, &mut self.chance);
+            rules.view = sync.view;
             if rules.route != before {
                 let (id, route) =
                     (self.id, if rules.route { "ROUTES to the pod" } else { "no longer routes to the pod" });
@@ -106,6 +107,13 @@ impl KubeProxy {
         if of_marker && !std::mem::replace(&mut sync.wrote_marker, true) {
             rules.marker = marker_in(scene.api, &sync.view, family);
         }
+    }
+
+    /// Whether it routes to the pod by what had been written at a time: after so many writes of slices and Services.
+    pub(in super::super) fn routes_as_of(&self, family: Family, written: [u32; 2], api: &Api) -> bool {
+        let rules = self.rules(family);
+        let view = rules.view.as_of(api, written);
+        rules.route && routes(api, &view, family, self.id, self.profile.copies, &mut self.chance.clone())
     }
 
     pub(super) fn end_sync(&mut self, family: Family, scene: &mut Scene<'_>) {
