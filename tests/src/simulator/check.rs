@@ -192,7 +192,8 @@ fn quiet(world: &World<'_>, agent: &Agent, verdict: &Verdict) -> Option<String> 
 fn pending(world: &World<'_>, _: &Agent, _: &Verdict) -> Option<String> {
     let plan = &world.plan.agent;
     let with_port = world.plan.services.iter().any(|service| service.health_check_node_port.is_some());
-    if !with_port || plan.services_forbidden {
+    let policy_steps = world.plan.steps.iter().any(|step| matches!(step.what, What::Policy(..)));
+    if !with_port || policy_steps || plan.services_forbidden {
         return None;
     }
     let since = world.now.since(world.listed_ready);

@@ -25,6 +25,7 @@ impl KubeProxy {
                 self.write(*family, true, true, scene);
             }
         }
+        self.broken = self.broken(scene.api, scene.now);
         self.up = false;
         self.feed = None;
         self.relists = false;
