@@ -189,9 +189,12 @@ fn quiet(world: &World<'_>, agent: &Agent, verdict: &Verdict) -> Option<String> 
 }
 
 /// E6: the load balancer.
-fn pending(world: &World<'_>, _: &Agent, _: &Verdict) -> Option<String> {
+fn pending(world: &World<'_>, _: &Agent, verdict: &Verdict) -> Option<String> {
     let plan = &world.plan.agent;
-    let with_port = world.plan.services.iter().any(|service| service.health_check_node_port.is_some());
+    // A Service that had dropped the pod before the first list is not known to have listed it.
+    let mut listed = verdict.routing.iter().flat_map(|routing| &routing.services);
+    let known = listed.any(|route| route.name == super::translate::service_name(0).0);
+    let with_port = known && world.plan.services.iter().any(|service| service.health_check_node_port.is_some());
     let policy_steps = world.plan.steps.iter().any(|step| matches!(step.what, What::Policy(..)));
     if !with_port || policy_steps || plan.services_forbidden {
         return None;
@@ -206,7 +209,9 @@ fn pending(world: &World<'_>, _: &Agent, _: &Verdict) -> Option<String> {
         | What::Cut(node, ..)
         | What::FailSyncs(node, _)
         | What::BreakConnection(node) => node != HOME,
-        What::AgentStands(_) | What::AgentRestarts(_) | What::Policy(..) => false,
+        What::AgentStands(_) | What::AgentRestarts(_) | What::Move(..) | What::Copy(..) => false,
+        // The port speaks of the other pods on the node too.
+        What::Pod(pod, _) => pod == super::routes::POD,
         _ => true,
     });
     let sends = world.balancer.as_ref().is_some_and(super::balancer::Balancer::sends);

@@ -28,6 +28,8 @@ pub(super) struct Observer {
     slices: Option<u32>,
     services: Option<u32>,
     nodes: Option<u32>,
+    /// When list and watch began.
+    pub(super) began: Monotonic,
     gap_until: Monotonic,
     /// What each read shows that is under way.
     reads: BTreeMap<ReadId, [u32; 3]>,
@@ -59,6 +61,7 @@ impl Observer {
             slices: None,
             services: None,
             nodes: None,
+            began: Monotonic::default(),
             gap_until: Monotonic::default(),
             reads: BTreeMap::new(),
             last_read: None,
@@ -71,6 +74,7 @@ impl Observer {
 
     /// List and watch begin.
     pub(super) fn begin(&mut self, scene: &mut Scene<'_>) {
+        self.began = scene.now;
         for event in [ObserverEvent::ListSlices, ObserverEvent::ListServices, ObserverEvent::ListNodes] {
             let latency = self.latency();
             self.plan(scene.now + latency, event, scene);

@@ -19,6 +19,8 @@ use super::{
 
 /// `poll.timeout`: how long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest time between an answer and the next request.
+const SLOWEST: Duration = Duration::from_secs(1);
 
 impl Observer {
     /// A request reaches its node. `Some` where its answer is back at once; others take their time.
@@ -80,9 +82,15 @@ impl Observer {
 
     fn ask_again(&mut self, node: NodeId, scene: &mut Scene<'_>) {
         let there = self.chance.waiting(Duration::from_millis(3), Duration::from_millis(300));
-        let sent_at = scene.now + self.plan.interval;
+        let sent_at = scene.now + self.pace(scene);
         self.pollers[node.0].sent_at = sent_at;
         self.plan(sent_at + there, ObserverEvent::Poll(node), scene);
+    }
+
+    /// Between an answer and the next request: the longer it goes on, the longer.
+    fn pace(&self, scene: &Scene<'_>) -> Duration {
+        let so_far = scene.now.since(self.began);
+        self.plan.interval.max(so_far / 10).min(SLOWEST)
     }
 
     fn connect(&mut self) -> ConnectionId {
@@ -105,7 +113,7 @@ impl Observer {
             let frozen = proxy.is_frozen(scene.now);
             (connection, if frozen { Unknown } else { Endpoints(proxy.local_endpoints(service)) })
         };
-        self.plan(scene.now + self.plan.interval, ObserverEvent::PollLocal(service), scene);
+        self.plan(scene.now + self.pace(scene), ObserverEvent::PollLocal(service), scene);
         ClusterEvent::LocalEndpoints(LocalEndpointsReport {
             service: translate::service_name(service),
             connection,
@@ -124,7 +132,7 @@ impl Observer {
     ) -> Vec<ClusterEvent> {
         let there = self.latency();
         let sent_at = scene.now - there.min(self.plan.interval);
-        let again = scene.now + self.plan.interval;
+        let again = scene.now + self.pace(scene);
         self.plan(again, ObserverEvent::PollFence, scene);
         let shown = fence.shown(proxies, scene.now).into_iter();
         shown

@@ -1,6 +1,6 @@
 //! What happened, for a person to read.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use lastsyn::core::clock::Monotonic;
 
@@ -10,17 +10,29 @@ use super::node::NodeId;
 #[derive(Debug)]
 pub(super) struct Timeline {
     lines: Option<Vec<(Monotonic, String)>>,
+    /// What was last said of each thing that is asked again and again.
+    said: BTreeMap<String, String>,
 }
 
 impl Timeline {
     pub(super) fn new(wanted: bool) -> Self {
-        Self { lines: wanted.then(Vec::new) }
+        Self { lines: wanted.then(Vec::new), said: BTreeMap::new() }
     }
 
     /// Notes what happens; the words are made only where they are wanted.
     pub(super) fn note(&mut self, at: Monotonic, words: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push((at, words()));
+        }
+    }
+
+    /// Notes what is said of something, where it is news.
+    pub(super) fn note_news(&mut self, at: Monotonic, words: impl FnOnce() -> (String, String)) {
+        if self.lines.is_some() {
+            let (of, words) = words();
+            if self.said.insert(of, words.clone()).as_ref() != Some(&words) {
+                self.note(at, || words);
+            }
         }
     }
 

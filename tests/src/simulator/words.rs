@@ -12,6 +12,16 @@ use super::{
     translate,
 };
 
+/// Of what the agent hears, where it asks for it again and again.
+pub(super) fn subject(event: &ClusterEvent) -> Option<String> {
+    match event {
+        ClusterEvent::Health(report) => Some(report.node.to_string()),
+        ClusterEvent::LocalEndpoints(report) => Some(format!("port of {}", report.service)),
+        ClusterEvent::Fence(progress) => Some(format!("fence {} {}", progress.node, progress.family)),
+        _ => None,
+    }
+}
+
 /// What the agent hears.
 pub(super) fn event(event: &ClusterEvent) -> String {
     match event {

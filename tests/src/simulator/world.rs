@@ -235,7 +235,11 @@ impl<'a> World<'a> {
 
     /// One thing that the cluster says reaches the agent.
     pub(super) fn tell(&mut self, event: ClusterEvent) {
-        self.timeline.note(self.now, || format!("agent: {}", super::words::event(&event)));
+        let words = || format!("agent: {}", super::words::event(&event));
+        match super::words::subject(&event) {
+            Some(subject) => self.timeline.note_news(self.now, || (subject, words())),
+            None => self.timeline.note(self.now, words),
+        }
         if let Some(naive) = &mut self.naive {
             naive.take(&event, self.now);
             if naive.claims() && self.ended.is_none() {
