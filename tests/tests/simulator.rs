@@ -1,20 +1,22 @@
 //! Every scenario, at a count that still fails when a rule is broken; `cargo xtask simulate` plays them by the million.
 
-use lastsyn_tests::simulator::{Campaign, Rule, Scenario, Summary, account};
+use lastsyn_tests::simulator::{Account, Campaign, Found, Rule, Scenario, Summary, account};
 
 /// Plays some drains; a broken promise is told with the fewest steps that break it.
 fn play(scenario: Scenario, drains: u64, rule: Rule) -> Summary {
     Campaign { scenario, first_seed: 0, drains, jobs: 2, rule }.run()
 }
 
+/// What was found, as a person reads it.
+fn told(summary: &Summary) -> String {
+    let Some(Found { scenario, seed, failure }) = &summary.found else { return String::new() };
+    let Account { steps, lines, .. } = account(*scenario, *seed, Rule::Core);
+    format!("{scenario}, seed {seed}: {failure}\n{}\n\n{}", steps.join("\n"), lines.join("\n"))
+}
+
 fn holds(scenario: Scenario, drains: u64) -> Summary {
     let summary = play(scenario, drains, Rule::Core);
-    println!("{scenario}: {summary}");
-    if let Some(found) = &summary.found {
-        let told = account(scenario, found.seed, Rule::Core);
-        let failure = &found.failure;
-        panic!("{scenario}, seed {}: {failure}\n{}\n\n{}", found.seed, told.steps.join("\n"), told.lines.join("\n"));
-    }
+    assert!(summary.found.is_none(), "{}", told(&summary));
     assert_eq!(summary.drains, drains);
     summary
 }
@@ -24,6 +26,7 @@ macro_rules! scenario {
         #[test]
         fn $name() {
             let summary = holds(Scenario::$scenario, $drains);
+            println!("{summary}");
             // A core that never claims anything would break no promise.
             for reason in ["routed-away", "synced", "unverified", "bound"] {
                 assert!(summary.reasons.contains_key(reason), "no drain ended {reason}: {summary}");

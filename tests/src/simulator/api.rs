@@ -108,6 +108,13 @@ impl Api {
         written.iter().rev().find(|number| **number <= received).copied().unwrap_or(0)
     }
 
+    /// When a slice was first written after a version of it.
+    pub(super) fn written_after(&self, object: ObjectId, version: u32) -> Option<Monotonic> {
+        let written = self.of_object.get(object.0)?;
+        let next = written.get(written.partition_point(|number| *number <= version))?;
+        self.slices.get(*next as usize - 1).map(|write| write.at)
+    }
+
     /// What every slice is after the first `received` writes.
     pub(super) fn versions(&self, received: u32) -> Versions {
         let mut versions = [0; MOST_SLICES];

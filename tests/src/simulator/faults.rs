@@ -10,7 +10,7 @@ use super::{
 };
 
 pub(super) fn freezes(plan: &mut Plan, chance: &mut Chance) {
-    for _ in 0..1 + chance.index(3) {
+    for _ in 0..=chance.index(3) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 8000));
         let length = if chance.one_in(6) { ms(60_000) } else { chance.ms(50, 6000) };
         add(plan, at, What::Freeze(node, length));
@@ -21,7 +21,7 @@ pub(super) fn restarts(plan: &mut Plan, chance: &mut Chance) {
     if chance.one_in(2) {
         weakest_lists(plan);
     }
-    for _ in 0..1 + chance.index(3) {
+    for _ in 0..=chance.index(3) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 14_000));
         let down = chance.pick(&[ms(1), ms(100), ms(1500), ms(4000)]);
         let written = chance.one_in(2);
@@ -30,7 +30,7 @@ pub(super) fn restarts(plan: &mut Plan, chance: &mut Chance) {
 }
 
 pub(super) fn cuts(plan: &mut Plan, chance: &mut Chance) {
-    for _ in 0..1 + chance.index(2) {
+    for _ in 0..=chance.index(2) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 7000));
         let length = chance.pick(&[ms(1500), ms(8000), ms(60_000)]);
         let (length, relists) = (chance.between(length / 4, length), chance.one_in(2));
@@ -58,7 +58,7 @@ pub(super) fn lags(plan: &mut Plan, chance: &mut Chance) {
 
 /// Watches are lost and listed anew: the nodes', and the agent's.
 pub(super) fn relists(plan: &mut Plan, chance: &mut Chance) {
-    for _ in 0..1 + chance.index(3) {
+    for _ in 0..=chance.index(3) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 6000));
         add(plan, at, What::Cut(node, chance.ms(1, 1900), true));
     }
@@ -75,7 +75,7 @@ pub(super) fn clocks(plan: &mut Plan, chance: &mut Chance) {
             node.clock = chance.off_by_ms(3_600_000).into();
         }
     }
-    for _ in 0..1 + chance.index(3) {
+    for _ in 0..=chance.index(3) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 8000));
         add(plan, at, What::StepClock(node, chance.off_by_ms(10_000)));
     }
@@ -87,7 +87,7 @@ pub(super) fn of_the_agent(plan: &mut Plan, chance: &mut Chance) {
         plan.agent.exit_at_connections = Some(chance.index(3) as u64);
         plan.traffic.established = 1 + chance.index(5) as u64;
     }
-    for _ in 0..1 + chance.index(4) {
+    for _ in 0..=chance.index(4) {
         let at = some_time(chance, 8000);
         let what = match chance.index(10) {
             0 | 1 => What::SensorGap(chance.ms(50, 3000), chance.one_in(2)),
@@ -108,7 +108,7 @@ pub(super) fn mixed(plan: &mut Plan, chance: &mut Chance) {
     if chance.one_in(2) {
         weakest_lists(plan);
     }
-    for _ in 0..1 + chance.index(5) {
+    for _ in 0..=chance.index(5) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 10_000));
         let what = match chance.index(7) {
             0 => What::Freeze(node, chance.ms(50, 5000)),

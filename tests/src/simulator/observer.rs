@@ -225,7 +225,7 @@ impl Observer {
         let received = self.services.as_mut()?;
         let write = api.services.get(*received as usize)?;
         *received += 1;
-        Some(ClusterEvent::ServiceWritten(translate::service(write.service, *received, &write.policy)))
+        Some(ClusterEvent::ServiceWritten(translate::service(write.service, *received, write.policy)))
     }
 
     fn next_node(&mut self, scene: &mut Scene<'_>) -> Option<ClusterEvent> {

@@ -45,6 +45,7 @@ pub(super) enum Copies {
 
 /// One endpoint of one Service port.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 struct Endpoint {
     pod: u16,
     number: u16,

@@ -222,7 +222,7 @@ fn policies(plan: &mut Plan, chance: &mut Chance) {
 fn load_balancer(plan: &mut Plan, chance: &mut Chance) {
     let period = chance.ms(500, 2000);
     plan.balancer = Some(period);
-    plan.agent.window = period * (super::balancer::FAILURES + 1) + ms(1500);
+    plan.agent.window = period * (super::balancer::FAILURES + 1) + ms(2500);
     for service in &mut plan.services {
         service.external = TrafficPolicy::Local;
     }

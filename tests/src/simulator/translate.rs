@@ -87,7 +87,7 @@ fn endpoint(entry: &Entry, family: Family) -> Endpoint {
 }
 
 /// A Service as the `version`th write of Services made it.
-pub(super) fn service(number: usize, version: u32, policy: &Policy) -> Service {
+pub(super) fn service(number: usize, version: u32, policy: Policy) -> Service {
     Service {
         name: service_name(number),
         version: ResourceVersion(version.to_string()),
@@ -117,7 +117,7 @@ pub(super) fn slices(api: &Api, received: u32) -> Vec<Slice> {
 pub(super) fn services(api: &Api, received: u32) -> Vec<Service> {
     let mut last = BTreeMap::new();
     for (version, write) in (1..).zip(api.services.iter().take(received as usize)) {
-        last.insert(write.service, service(write.service, version, &write.policy));
+        last.insert(write.service, service(write.service, version, write.policy));
     }
     last.into_values().collect()
 }

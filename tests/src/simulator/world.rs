@@ -84,7 +84,7 @@ impl<'a> World<'a> {
         let now = BEGINNING;
         let mut api = Api::default();
         let mut controller = Controller::new(plan);
-        let before = now - Duration::from_secs(60);
+        let before = now - Duration::from_mins(1);
         for (service, policy) in plan.services.iter().enumerate() {
             api.services.push(ServiceWrite { at: before, service, policy: *policy });
         }
@@ -175,14 +175,13 @@ impl<'a> World<'a> {
             }
             Event::StartProxy(node) => self.on_node(node, KubeProxy::start),
             Event::Observer(life, event) if life == self.observer.life && self.ended.is_none() => self.observe(event),
-            Event::Observer(..) => {}
             Event::Fence(event) if self.ended.is_none() => self.fence_does(event),
-            Event::Fence(_) => {}
             Event::Pod(event) => self.pod_does(event),
             Event::Hook => self.call_first(),
             Event::MendSensor => self.pod.mend_sensor(self.now),
             Event::StartAgent if self.ended.is_none() => self.start_agent(),
-            Event::StartAgent => {}
+            // What the agent or the fence would do after the end, or one that is dead.
+            Event::Observer(..) | Event::Fence(_) | Event::StartAgent => {}
             Event::Balancer => self.balance(),
         }
     }
@@ -210,7 +209,9 @@ impl<'a> World<'a> {
         }
         if matches!(event, ObserverEvent::Evidence) {
             let evidence = self.agent.as_mut().and_then(|agent| agent.readings.pop_front());
-            evidence.into_iter().for_each(|evidence| self.evidence(evidence));
+            if let Some(evidence) = evidence {
+                self.evidence(evidence);
+            }
             return;
         }
         let (api, schedule, timeline) = (&self.api, &mut self.schedule, &mut self.timeline);

@@ -23,6 +23,7 @@ pub(super) struct Feed {
 /// What the handlers have taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
+    pub(super) object: ObjectId,
     pub(super) before: u32,
     pub(super) after: u32,
 }
@@ -83,6 +84,6 @@ impl Feed {
 
     fn take(&mut self, object: ObjectId, version: u32) -> Option<Taken> {
         let before = std::mem::replace(&mut self.have[object.0], version);
-        (before != version).then_some(Taken { before, after: version })
+        (before != version).then_some(Taken { object, before, after: version })
     }
 }

@@ -11,7 +11,7 @@ use lastsyn::core::{
 use super::{super::node::Health, KubeProxy, place};
 
 /// kube-proxy's `healthTimeout`: twice its `syncPeriod`.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(60);
+const HEALTH_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,8 @@ mod process;
 mod proxier;
 mod sync;
 
+use std::time::Duration;
+
 use lastsyn::core::{clock::Monotonic, listener::Family};
 
 use self::{
@@ -221,8 +223,9 @@ impl KubeProxy {
 
     /// The handlers have another version of a slice.
     fn taken(&mut self, taken: Taken, scene: &mut Scene<'_>) {
-        let write = scene.api.slices.get(taken.after.max(1) as usize - 1);
-        self.broken.watch_lag |= write.is_some_and(|write| scene.now.since(write.at) > BOUNDS.watch_lag);
+        // Versions that it never had were late too.
+        let missing = scene.api.written_after(taken.object, taken.before);
+        self.broken.watch_lag |= missing.is_some_and(|at| scene.now.since(at) > BOUNDS.watch_lag);
         for version in [taken.before, taken.after] {
             match scene.api.content(version) {
                 Some(Content::Slice(body)) => self.changed(body.family, scene),
@@ -259,7 +262,7 @@ impl KubeProxy {
     /// A time at which a first list can have been read.
     fn listed_at(&mut self, now: Monotonic) -> Monotonic {
         // A closed bound: at one instant two things have no order.
-        let age = BOUNDS.watch_lag - std::time::Duration::from_nanos(1);
+        let age = BOUNDS.watch_lag.saturating_sub(Duration::from_nanos(1));
         let oldest = match self.profile.first_list {
             FirstList::BeforeArrival => now - age,
             FirstList::BeforeStart => self.started - age,
