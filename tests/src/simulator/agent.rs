@@ -85,6 +85,8 @@ fn settings(plan: &Plan) -> Settings {
             accept: BTreeSet::new(),
             max_nodes: 500,
         }),
+        restart_guard: None,
+        fail_after: None,
         stop_reserve: Duration::from_secs(10),
     }
 }

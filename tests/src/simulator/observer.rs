@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lastsyn::core::{
     clock::Monotonic,
-    cluster::{ClusterEvent, ConnectionId, HealthReport, ReadId},
+    cluster::{ClusterEvent, ConnectionId, HealthReport, ObservationId, ReadId},
 };
 
 use super::{
@@ -28,6 +28,8 @@ pub(super) struct Observer {
     slices: Option<u32>,
     services: Option<u32>,
     nodes: Option<u32>,
+    /// For which drain.
+    pub(super) observation: Option<ObservationId>,
     /// When list and watch began.
     pub(super) began: Monotonic,
     gap_until: Monotonic,
@@ -61,6 +63,7 @@ impl Observer {
             slices: None,
             services: None,
             nodes: None,
+            observation: None,
             began: Monotonic::default(),
             gap_until: Monotonic::default(),
             reads: BTreeMap::new(),
@@ -73,7 +76,8 @@ impl Observer {
     }
 
     /// List and watch begin.
-    pub(super) fn begin(&mut self, scene: &mut Scene<'_>) {
+    pub(super) fn begin(&mut self, observation: ObservationId, scene: &mut Scene<'_>) {
+        self.observation = Some(observation);
         self.began = scene.now;
         for event in [ObserverEvent::ListSlices, ObserverEvent::ListServices, ObserverEvent::ListNodes] {
             let latency = self.latency();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use lastsyn::core::{
+    class::Class,
     clock::Monotonic,
     event::{
         ByFamily, Connections, Depth, Evidence, HandshakeId, NamespaceCounters, PortAttempts, SensorState, Sockets,
@@ -148,8 +149,9 @@ impl Pod {
         self.came.push_back(Came { at: now, seen: self.sees });
         if self.sees {
             self.anywhere += 1;
-            if let Some(attempts) = &mut self.attempts {
-                let tally = &mut attempts.families.get_mut(family).new;
+            let class = if self.listens { Class::New } else { Class::Refused };
+            let attempts = self.attempts.as_mut();
+            if let Some(tally) = attempts.and_then(|attempts| attempts.families.get_mut(family).get_mut(class)) {
                 *tally = Tally { count: tally.count + 1, last: Some(now) };
             }
         }

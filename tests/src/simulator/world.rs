@@ -249,7 +249,9 @@ impl<'a> World<'a> {
                 return;
             }
         }
-        self.handle(CoreEvent::Cluster(Box::new(event)));
+        if let Some(observation) = self.observer.observation {
+            self.handle(CoreEvent::Cluster(observation, Arc::new(event)));
+        }
     }
 
     pub(super) fn on_node(&mut self, node: NodeId, act: impl FnOnce(&mut KubeProxy, &mut Scene<'_>)) {
@@ -371,8 +373,8 @@ impl<'a> World<'a> {
         match action {
             Action::Read(depth) => self.read(depth),
             Action::Watch(_) => self.pod.watch(self.now),
-            Action::ObserveCluster => {
-                self.observer.begin(&mut scene);
+            Action::ObserveCluster(observation) => {
+                self.observer.begin(observation, &mut scene);
                 self.follow_local_endpoints();
             }
             Action::ReadConsistently(id) => self.observer.read(id, &mut scene),
@@ -389,6 +391,8 @@ impl<'a> World<'a> {
                     self.end(Some(verdict));
                 }
             }
+            // A drain that ends ends the world's interest in what its watch says; the pod is not asked, and has no server.
+            Action::ForgetCluster | Action::ReadPod(_) | Action::Tell(_) => {}
             Action::Exit => self.agent = None,
         }
     }
