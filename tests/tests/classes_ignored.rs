@@ -1,6 +1,6 @@
 //! `listeners.ignoreSources`: SYNs from these networks hold no drain, and are counted apart, never silently.
 
-#![expect(clippy::indexing_slicing, reason = "a failing helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::{
     net::{IpAddr, SocketAddr},

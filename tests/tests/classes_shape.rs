@@ -1,6 +1,6 @@
 //! The class of a SYN by the shape of its packet: one test for each row of the table of stimuli where that decides.
 
-#![expect(clippy::indexing_slicing, reason = "a failing helper fails its test")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use lastsyn_tests::{
     Counted, Server, ServerConfig,
