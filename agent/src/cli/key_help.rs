@@ -2,6 +2,11 @@
 
 /// Key and help.
 pub(super) const HELP: &[(&str, &str)] = &[
+    (
+        "afterEnd.linger",
+        "How long to stay, when asked to stop, after the last listener of a drain has closed: to count the SYNs that still \
+         come",
+    ),
     ("drain.exitAtConnections", "Hold until at most this many connections are established; null: do not wait for any"),
     ("drain.handshakeGrace", "How long a handshake under way holds the drain"),
     (

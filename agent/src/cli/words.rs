@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::core::{
     class::Class,
-    verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Reason, Strategy, Verdict},
+    verdict::{Condition, FamilyCounts, HeldBy, Late, Listener, NotObserved, Reason, Strategy, Verdict},
 };
 
 /// A verdict as one sentence: why the drain ended and after how long, what held it, what reached the pod, and what was
@@ -39,7 +39,25 @@ pub fn verdict(verdict: &Verdict) -> String {
     if !verdict.sensor.healthy {
         parts.push(format!("the sensor ({}) was not known to see everything", strategy(verdict.sensor.strategy)));
     }
+    parts.extend(verdict.late.as_ref().map(late));
     parts.join("; ")
+}
+
+/// What came after the end.
+fn late(late: &Late) -> String {
+    let Late { taken, refused, opaque, last_after_ms, observed_for_ms } = *late;
+    let mut text = match last_after_ms {
+        None => "nothing came after the end".to_owned(),
+        Some(last) => {
+            let opaque = if opaque > 0 { format!(", {opaque} that could not be parsed") } else { String::new() };
+            format!("{taken} taken{opaque} and {refused} refused after the end, the last {} after it", seconds(last))
+        }
+    };
+    match observed_for_ms {
+        0 => text.push_str(" so far, with a listener still open or just closed"),
+        watched => write_to(&mut text, format_args!(", watched for {} since the listeners closed", seconds(watched))),
+    }
+    text
 }
 
 /// What is understood of a verdict of another version.
@@ -181,6 +199,7 @@ pub(super) mod tests {
             stray: Some(0),
             probe: None,
             ignored: Some(0),
+            late: None,
             last_attempt_ago_ms: ago,
             quiet: true,
         };
@@ -205,6 +224,7 @@ pub(super) mod tests {
             assumes: Vec::new(),
             not_observed: Vec::new(),
             sensor: Sensor { strategy: Strategy::Tcx, healthy: true },
+            late: None,
         }
     }
 
@@ -233,6 +253,25 @@ pub(super) mod tests {
                  before"
             ),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn says_what_came_after_the_end() {
+        let of = |late| verdict(&Verdict { late: Some(late), ..verdict_of(Reason::Quiet) });
+        let nothing = of(Late { observed_for_ms: 3200, ..Late::default() });
+        assert!(
+            nothing.ends_with("; nothing came after the end, watched for 3.2 s since the listeners closed"),
+            "{nothing}"
+        );
+        let late = Late { taken: 15, refused: 10, opaque: 1, last_after_ms: Some(700), observed_for_ms: 0 };
+        let some = of(late);
+        assert!(
+            some.ends_with(
+                "; 15 taken, 1 that could not be parsed and 10 refused after the end, the last 0.7 s after it so far, \
+                 with a listener still open or just closed"
+            ),
+            "{some}"
         );
     }
 

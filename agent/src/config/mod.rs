@@ -24,8 +24,8 @@ pub use self::{
     error::ConfigError,
     keys::{Key, all as keys, nearest},
     model::{
-        Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait, Sensor,
-        SensorStrategy, Server, Watch,
+        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,
+        Sensor, SensorStrategy, Server, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},

@@ -33,6 +33,8 @@ pub struct Config {
     pub listeners: Listeners,
     /// When a drain ends.
     pub drain: Drain,
+    /// What is done after it.
+    pub after_end: AfterEnd,
     /// How SYNs are seen.
     pub sensor: Sensor,
     /// Where the agent answers.
@@ -107,6 +109,17 @@ pub enum MaxWait {
     Auto,
     /// This long.
     Fixed(Duration),
+}
+
+/// `afterEnd`: what is done after a drain. Durations are from 0s to 30 days.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AfterEnd {
+    /// How long an agent that is asked to stop stays after the last listener of a drain has closed, to count the SYNs that
+    /// still come: nobody answers them any more. Default 0s. It delays the pod's end by as much, and never beyond the
+    /// bound and `drain.stopReserve`.
+    #[serde(with = "duration")]
+    pub linger: Duration,
 }
 
 /// `sensor`: how SYNs are seen.

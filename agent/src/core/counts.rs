@@ -28,6 +28,14 @@ impl CountsSince {
 }
 
 impl CountsBefore {
+    /// All that a reading shows.
+    pub(super) fn of(evidence: &Evidence) -> Self {
+        Self {
+            ports: evidence.attempts.iter().map(|(port, attempts)| (*port, attempts.families)).collect(),
+            unattributed: evidence.unattributed,
+        }
+    }
+
     /// From the drain's first reading, for every port that is counted: one that is not watched now may be, later on.
     pub(super) fn at(started: Monotonic, evidence: &Evidence) -> Self {
         // The reading came a little after the call. What came in between belongs to the drain: how many they were is not
@@ -50,15 +58,23 @@ impl CountsBefore {
         }
     }
 
+    /// What could not be parsed as far as its port since, over one family.
+    pub(super) fn unattributed_since(&self, family: Family, evidence: &Evidence) -> u64 {
+        grown(*evidence.unattributed.get(family), *self.unattributed.get(family))
+    }
+
     /// What one listener and family got since; `None` where nothing counts it.
     pub(super) fn since(&self, port: Port, family: Family, evidence: &Evidence) -> Option<CountsSince> {
         let now = evidence.attempts.get(&port)?.families.get(family);
         let before = self.ports.get(&port).map(|families| *families.get(family)).unwrap_or_default();
-        let grown = |now: Tally, before: Tally| now.count.saturating_sub(before.count);
-        let unattributed = grown(*evidence.unattributed.get(family), *self.unattributed.get(family));
+        let unattributed = self.unattributed_since(family, evidence);
         Some(CountsSince(Class::ALL.map(|class| {
             let grown = grown(now.get(class), before.get(class));
             if class == Class::Opaque { grown.saturating_add(unattributed) } else { grown }
         })))
     }
+}
+
+fn grown(now: Tally, before: Tally) -> u64 {
+    now.count.saturating_sub(before.count)
 }

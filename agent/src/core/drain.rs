@@ -12,6 +12,7 @@ use super::{
     follow::Asked,
     handshake::Handshakes,
     journal::{Journal, Transition},
+    late::AfterEnd,
     quiet::Since,
     reading,
     recording::Kept,
@@ -67,6 +68,8 @@ pub struct Core {
     pub(super) journal: Journal,
     pub(super) recording: Kept,
     pub(super) verdict: Option<Arc<Verdict>>,
+    /// S7: what came after the last drain's end; `None` also if nothing had been read by then.
+    pub(super) after_end: Option<AfterEnd>,
     pub(super) drains_ended: u64,
 }
 
@@ -94,6 +97,7 @@ impl Core {
             journal: Journal::default(),
             recording: Kept::default(),
             verdict: None,
+            after_end: None,
             drains_ended: 0,
         }
     }
@@ -291,6 +295,7 @@ impl Core {
         if drain.withdrawal.is_some() {
             self.actions.push_back(Action::ForgetCluster);
         }
+        self.after_end = seen.map(|evidence| AfterEnd::new(now, evidence));
         self.drain = None;
         self.journal.record(now, Transition::DrainEnded(reason));
         self.drains_ended = self.drains_ended.saturating_add(1);

@@ -15,7 +15,7 @@
 //! | C1-C8, C10-C14 confirmation | [`confirm`] |
 //! | S4 the server in the pod is told, the phases | [`phase`] |
 //! | S5 a container that is only restarted | [`termination`] |
-//! | S7 leaving | [`stop`] |
+//! | S7 leaving, and what comes after the end | [`stop`], [`late`] |
 //! | S9 the watched set | [`watched`] |
 
 pub mod class;
@@ -31,6 +31,7 @@ mod follow;
 mod handshake;
 mod hold;
 pub mod journal;
+mod late;
 pub mod listener;
 pub mod load_balancer;
 pub mod phase;

@@ -58,6 +58,9 @@ impl Core {
             self.handshakes.note_cookies(growth);
         }
         self.handshakes.update(&evidence);
+        if let Some(after_end) = &mut self.after_end {
+            after_end.update(&evidence, &self.watched);
+        }
         self.evidence = Some(evidence);
         self.received = now;
         let news = !unwatched.is_empty();

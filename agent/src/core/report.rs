@@ -58,6 +58,7 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
             strategy: *strategy,
             healthy: seen.is_some() && drain.blind.is_none() && drain.sensor_failed.is_none(),
         },
+        late: None,
     }
 }
 
@@ -164,6 +165,7 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
         stray: count(Class::Stray),
         probe: None, // not told apart yet, and in `new`
         ignored: count(Class::Ignored),
+        late: None,
         last_attempt_ago_ms: last.map(|last| last.age_at(evidence.taken_at).as_millis()),
         quiet: quiet_from.is_some_and(|from_then| from_then.age_at(evidence.taken_at).reaches(from.quiet_period)),
     }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub fail_after: Option<FailAfter>,
     /// S7: how long the agent stays past the bound when it was asked to stop.
     pub stop_reserve: Duration,
+    /// S7: how long it stays after a drain's last listener has closed, to count what still comes.
+    pub linger: Duration,
 }
 
 /// How the cluster is watched.

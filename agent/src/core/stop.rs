@@ -7,6 +7,7 @@ use super::{
     drain::{Core, pace},
     event::{Action, Depth},
     journal::Transition,
+    late::AfterEnd,
     settings::Settings,
 };
 
@@ -58,7 +59,12 @@ impl Core {
         let seen = self.evidence.as_ref().filter(|evidence| evidence.taken_at >= asked_at);
         // A listener that cannot be seen keeps nobody: a hook that finds no agent holds to its own bound (S2).
         let open = seen.map(|evidence| evidence.sockets.is_ok() && self.watched.any_open());
-        if now >= stopping.limit(self.bound, &self.settings) || (self.drain.is_none() && open == Some(false)) {
+        // After a drain the operator may want to know what still comes, up to a last reading.
+        let closed_at = self.after_end.as_ref().and_then(AfterEnd::closed_at);
+        let until = closed_at.map(|closed_at| closed_at + self.settings.linger);
+        let lingers = seen.is_some_and(|evidence| until > Some(evidence.taken_at));
+        let done = self.drain.is_none() && open == Some(false) && !lingers;
+        if now >= stopping.limit(self.bound, &self.settings) || done {
             if stopping.leave() {
                 self.journal.record(now, Transition::Stopping);
                 self.actions.push_back(Action::Exit);

@@ -95,6 +95,28 @@ pub struct Verdict {
     pub not_observed: Vec<NotObserved>,
     /// Where the counts come from.
     pub sensor: Sensor,
+    /// What came after the end; `null` in the answer to the hook, which is given before that is known. The agent's
+    /// status and its last log line have it.
+    #[serde(default)]
+    pub late: Option<Late>,
+}
+
+/// S7: attempts that came after a drain's end, up to the last reading. That none came is evidence that the drain was long
+/// enough, and no proof: see [`Late::observed_for_ms`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Late {
+    /// SYNs that met a listener or a handshake under way.
+    pub taken: u64,
+    /// SYNs that met no socket: clients that were let down.
+    pub refused: u64,
+    /// Packets that may have been SYNs and could not be parsed that far.
+    pub opaque: u64,
+    /// How long after the end the last of them came; `null` if none did.
+    pub last_after_ms: Option<u64>,
+    /// For how long it was watched, by a sensor that is known to see every SYN, since the last listener closed; 0 while
+    /// one is open.
+    pub observed_for_ms: u64,
 }
 
 /// For how long each condition was unmet, from the hook's call to the last time it was seen so.
@@ -241,6 +263,9 @@ pub struct FamilyCounts {
     /// SYNs from a source that the operator named in `listeners.ignoreSources`, which do not count as attempts.
     #[serde(default)]
     pub ignored: Option<u64>,
+    /// Attempts since the drain's end, as far as they count; `null` before that, and where nothing counts them.
+    #[serde(default)]
+    pub late: Option<u64>,
     /// How long before the last reading the last counting attempt came; `null` if none is known.
     pub last_attempt_ago_ms: Option<u64>,
     /// Whether, at the last reading, none had come for the quiet period as far as is known.

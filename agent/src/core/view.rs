@@ -68,9 +68,18 @@ impl Core {
         self.drain.as_ref().and_then(|drain| drain.blind).map(report::blind)
     }
 
-    /// The last drain's result.
+    /// The last drain's result, as it was answered.
     pub fn verdict(&self) -> Option<&Arc<Verdict>> {
         self.verdict.as_ref()
+    }
+
+    /// The last drain's result with what came after it (S7), as of the newest evidence.
+    pub fn completed_verdict(&self) -> Option<Verdict> {
+        let verdict = self.verdict.as_deref()?;
+        Some(match (&self.after_end, &self.evidence) {
+            (Some(after_end), Some(evidence)) => after_end.complete(verdict, evidence),
+            _ => verdict.clone(),
+        })
     }
 
     /// How many drains have ended.

@@ -48,7 +48,7 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             holding: drain.holding,
         }),
         drains_ended: core.drains_ended(),
-        verdict: core.verdict().map(|verdict| (**verdict).clone()),
+        verdict: core.completed_verdict(),
         journal: core
             .journal()
             .entries()

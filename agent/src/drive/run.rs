@@ -99,6 +99,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         logged: 0,
         metrics,
         told: 0,
+        refused_told: 0,
     };
     agent.drive(requests, terminate, interrupt).await;
     server.stop(GOODBYE).await;
@@ -118,6 +119,8 @@ struct Agent {
     metrics: Arc<Metrics>,
     /// Drains that are in the metrics already.
     told: u64,
+    /// The newest drain after whose end a refused connection has been told of.
+    refused_told: u64,
 }
 
 impl Agent {
@@ -130,6 +133,7 @@ impl Agent {
         self.handle(Event::Clock);
         loop {
             let stop = self.carry_out().await;
+            self.tell_of_late(stop);
             if self.core.journal().recorded() > self.logged {
                 // Answers leave first: writing the log takes longer than making them, and may have to wait.
                 tokio::task::yield_now().await;
@@ -225,6 +229,24 @@ impl Agent {
         self.core.handle(event, clock::now());
     }
 
+    /// S7: says in the log when a client is refused after the hook was let go, and at the end all that came.
+    fn tell_of_late(&mut self, stop: bool) {
+        if self.core.verdict().is_none() || !(stop || self.refused_told < self.core.drains_ended()) {
+            return;
+        }
+        let Some(verdict) = self.core.completed_verdict() else {
+            return;
+        };
+        let refused = verdict.late.as_ref().is_some_and(|late| late.refused > 0);
+        if refused && self.refused_told < self.core.drains_ended() {
+            self.refused_told = self.core.drains_ended();
+            tracing::warn!("a connection was refused after the drain's end: it was too short for some client");
+        }
+        if stop {
+            log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
+        }
+    }
+
     /// Puts what has happened into the log and the metrics.
     fn tell(&mut self) {
         self.log_journal();
@@ -233,7 +255,7 @@ impl Agent {
         {
             self.told = self.core.drains_ended();
             self.metrics.drain_ended(verdict);
-            log_verdict(verdict);
+            log_verdict(verdict, verdict.reason.name());
         }
     }
 
@@ -248,10 +270,10 @@ impl Agent {
     }
 }
 
-/// The final report: one line that holds the whole verdict.
-fn log_verdict(verdict: &Verdict) {
+/// One line that holds the whole verdict.
+fn log_verdict(verdict: &Verdict, what: &str) {
     match serde_json::to_string(verdict) {
-        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{}", verdict.reason.name()),
+        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{what}"),
         Err(error) => tracing::warn!(%error, "the verdict cannot be written as JSON"),
     }
 }
@@ -286,5 +308,6 @@ fn settings(config: &Config) -> Settings {
         restart_guard: None,
         fail_after: None,
         stop_reserve: config.drain.stop_reserve,
+        linger: config.after_end.linger,
     }
 }

@@ -31,6 +31,8 @@ pub struct Metrics {
     drain_state: Family<StateLabels, Gauge>,
     drains: Family<ReasonLabels, Counter>,
     drain_duration: Histogram,
+    late: Family<OutcomeLabels, Gauge>,
+    late_observed: Gauge<f64, AtomicU64>,
     sensor: Family<StrategyLabels, Gauge>,
     sensor_healthy: Gauge,
 }
@@ -64,6 +66,11 @@ struct ReasonLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StrategyLabels {
     strategy: &'static str,
 }
@@ -94,6 +101,15 @@ impl Metrics {
             Unit::Seconds,
             drain_duration.clone(),
         );
+        let late = Family::default();
+        registry.register("late_attempts", "Attempts since the last drain's end, by what became of them", late.clone());
+        let late_observed = GaugeF64::default();
+        registry.register_with_unit(
+            "late_observed",
+            "For how long they were counted since the last listener closed",
+            Unit::Seconds,
+            late_observed.clone(),
+        );
         let sensor = Family::default();
         registry.register("sensor_info", "1 for how SYNs are seen", sensor.clone());
         let sensor_healthy = Gauge::default();
@@ -107,6 +123,8 @@ impl Metrics {
             drain_state,
             drains,
             drain_duration,
+            late,
+            late_observed,
             sensor,
             sensor_healthy,
         }
@@ -158,6 +176,15 @@ impl Metrics {
             let current = i64::from(state == look.status.state);
             self.drain_state.get_or_create(&StateLabels { state: state.name() }).set(current);
         }
+        self.late.clear();
+        // No sample before a drain has ended.
+        if let Some(late) = look.status.verdict.as_ref().and_then(|verdict| verdict.late.as_ref()) {
+            for (outcome, count) in [("taken", late.taken), ("refused", late.refused), ("opaque", late.opaque)] {
+                let gauge = self.late.get_or_create_owned(&OutcomeLabels { outcome });
+                gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+            }
+            self.late_observed.set(seconds(late.observed_for_ms));
+        }
         self.sensor.clear();
         self.sensor.get_or_create(&StrategyLabels { strategy: look.status.sensor.strategy.name() }).set(1);
         self.sensor_healthy.set(i64::from(look.status.sensor.healthy));
@@ -197,6 +224,7 @@ mod tests {
             stray: new.map(|new| new + 5),
             probe: None,
             ignored: new.map(|new| new + 6),
+            late: None,
             last_attempt_ago_ms: Some(1500),
             quiet: false,
         };

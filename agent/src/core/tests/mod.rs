@@ -10,6 +10,7 @@ mod consistent_read;
 mod counted;
 mod floor;
 mod handshakes;
+mod late;
 mod phases;
 mod properties;
 mod pure;

@@ -91,6 +91,7 @@ pub(super) fn any_settings() -> impl Strategy<Value = Settings> {
             restart_guard: None,
             fail_after: None,
             stop_reserve: ms(reserve),
+            linger: ms(0),
         },
     )
 }

@@ -62,6 +62,7 @@ pub(super) fn settings() -> Settings {
         restart_guard: None,
         fail_after: None,
         stop_reserve: ms(10_000),
+        linger: ms(0),
     }
 }
 
