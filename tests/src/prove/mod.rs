@@ -2,6 +2,7 @@
 //! same scenes a few times.
 
 mod moment;
+pub mod parser;
 mod record;
 pub mod rollout;
 
@@ -20,8 +21,9 @@ pub use self::{
 /// When the promise does not hold, a scene cannot be made, or there is no proof of that name.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
+        Some("parser") => parser::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
-        Some(name) => bail!("there is no proof `{name}`; there is: rollout"),
-        None => bail!("which proof? There is: rollout"),
+        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout"),
+        None => bail!("which proof? There are: parser, rollout"),
     }
 }

@@ -23,6 +23,16 @@ impl Dice {
         limit.mul_f64(f64::from(self.roll()) / (f64::from(u32::MAX) + 1.0))
     }
 
+    /// A number from 0 on, smaller than `limit`; 0 where that is 0.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.roll()).unwrap_or(0).checked_rem(limit).unwrap_or(0)
+    }
+
+    /// Any byte.
+    pub fn byte(&mut self) -> u8 {
+        self.roll().to_le_bytes()[3]
+    }
+
     /// Whether a coin falls on its head.
     pub fn coin(&mut self) -> bool {
         self.roll() & 1 == 1
