@@ -51,7 +51,7 @@ impl Cluster {
     }
 
     /// A core at rest, that has read the kernel's evidence.
-    pub(crate) fn core(&self) -> Core {
+    pub(crate) fn core() -> Core {
         let pod = BTreeSet::from(Family::ALL.map(|family| address(family, 0)));
         let bounds = Bounds {
             watch_lag: Duration::from_secs(2),
@@ -73,15 +73,16 @@ impl Cluster {
             quiet_period: Duration::from_secs(2),
             retry_wait: Duration::from_secs(8),
             min_wait: Duration::ZERO,
-            max_wait: Duration::from_secs(600),
+            max_wait: Duration::from_mins(10),
             handshake_grace: Duration::from_secs(3),
             exit_at_connections: None,
             routing: Some(routing),
             restart_guard: None,
             fail_after: None,
             stop_reserve: Duration::from_secs(10),
+            linger: Duration::ZERO,
         };
-        let before = START - Duration::from_secs(60);
+        let before = START - Duration::from_mins(1);
         let mut core = Core::new(settings, before);
         core.handle(Event::Clock, before);
         settle(&mut core, before);
@@ -126,7 +127,7 @@ impl Cluster {
         for second in 1..20 {
             let now = START + Duration::from_secs(second);
             for number in 0..self.nodes {
-                let health = self.health(number, i128::from(second), now);
+                let health = Self::health(number, i128::from(second), now);
                 core.handle(self.say(health), now);
                 events += 1;
                 if let (_, Some(read)) = settle(core, now) {
@@ -147,7 +148,7 @@ impl Cluster {
         Event::Cluster(self.observation.unwrap_or(ObservationId(0)), Arc::new(event))
     }
 
-    pub(crate) fn health(&self, number: usize, stamp: i128, at: Monotonic) -> ClusterEvent {
+    pub(crate) fn health(number: usize, stamp: i128, at: Monotonic) -> ClusterEvent {
         let health = Some(FamilyHealth { last_updated: NodeTime(stamp), healthy: true });
         ClusterEvent::Health(HealthReport {
             node: node(number),
@@ -218,7 +219,7 @@ fn settle(core: &mut Core, now: Monotonic) -> (Option<ObservationId>, Option<Rea
 fn evidence(depth: Depth, now: Monotonic) -> Evidence {
     let ports: Vec<_> = [80, 443, 8080].into_iter().filter_map(|number| Port::try_from(number).ok()).collect();
     let connections = Connections { handshakes: BTreeMap::new(), established: Some(BTreeMap::new()) };
-    let watched_since = START - Duration::from_secs(60);
+    let watched_since = START - Duration::from_mins(1);
     Evidence {
         taken_at: now,
         namespace: Ok(NamespaceCounters::default()),

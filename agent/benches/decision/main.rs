@@ -4,6 +4,7 @@
 //! printed first. Nothing here is a stand-in: it is the core that the agent runs.
 
 #![allow(missing_docs, reason = "criterion's macros make public items")]
+#![allow(clippy::print_stdout, reason = "its results are its output")]
 
 mod cluster;
 
@@ -25,7 +26,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 /// A drain that waits for its nodes, in a cluster of this size.
 fn draining(cluster: &mut Cluster) -> Core {
-    let mut core = cluster.core();
+    let mut core = Cluster::core();
     cluster.call_hook(&mut core);
     cluster.list(&mut core);
     cluster.withdraw(&mut core);
@@ -51,7 +52,7 @@ fn events(criterion: &mut Criterion) {
         let mut cluster = Cluster::new(nodes, 10);
         let core = draining(&mut cluster);
         let now = START + Duration::from_secs(3);
-        let answers = (0..BATCH).map(|number| cluster.health(number % nodes, number as i128, now)).collect();
+        let answers = (0..BATCH).map(|number| Cluster::health(number % nodes, number as i128, now)).collect();
         let unrelated = (0..BATCH).map(|_| cluster.unrelated_slice()).collect();
         let relevant = (0..BATCH).map(|number| cluster.slice_that_routes(number % 2 == 0)).collect();
         let kinds: [(&str, Vec<ClusterEvent>); 3] =

@@ -88,5 +88,6 @@ fn settings(plan: &Plan) -> Settings {
         restart_guard: None,
         fail_after: None,
         stop_reserve: Duration::from_secs(10),
+        linger: Duration::ZERO,
     }
 }
