@@ -39,6 +39,16 @@ enum By {
 }
 
 fn main() -> Result<ExitCode> {
+    let stopped_reading = |error: &anyhow::Error| {
+        error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    match run() {
+        Err(error) if stopped_reading(&error) => Ok(ExitCode::SUCCESS),
+        result => result,
+    }
+}
+
+fn run() -> Result<ExitCode> {
     let Arguments { scenario, seed, drains, jobs, rule } = Arguments::parse();
     let rule = match rule {
         By::Core => Rule::Core,
