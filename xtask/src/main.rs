@@ -6,6 +6,7 @@ mod check_ebpf;
 mod demo;
 mod lab_program;
 mod lint;
+mod model;
 mod nightly;
 mod object;
 mod process;
@@ -59,6 +60,15 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Search every way round the rules of the decision in a bounded world, and show what was found
+    Model {
+        /// Search larger worlds: minutes, with an optimised build
+        #[arg(long)]
+        deep: bool,
+        /// Print the cases as JSON, one a line
+        #[arg(long)]
+        json: bool,
+    },
     /// Show one promise with full numbers, on the release build
     Prove {
         /// The promise's name and its arguments
@@ -102,6 +112,7 @@ fn run(verb: Verb) -> Result<()> {
             let profile = if release { lab_program::Profile::Release } else { lab_program::Profile::Debug };
             demo::run(&root, profile, &arguments)
         }
+        Verb::Model { deep, json } => model::run(&root, deep, json),
         Verb::Prove { arguments } => prove::run(&root, &arguments),
         Verb::Simulate { arguments } => simulate::run(&root, &arguments),
         Verb::Bench { arguments } => bench::run(&root, &arguments),

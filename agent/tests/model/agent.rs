@@ -10,18 +10,18 @@ use lastsyn::core::{
 };
 
 use crate::{
-    api::{Log, View},
+    api::Log,
     fence::Fence,
     kube_proxy::KubeProxy,
     naive::Naive,
     setting::{Assumed, Rule, Setting},
+    watch::Watch,
 };
 
 /// The agent, until its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Agent {
-    /// How much of the log its watch has delivered.
-    pub(crate) seen: usize,
+    pub(crate) watch: Watch,
     /// When it delivered the last relevant change.
     changed: Option<u8>,
     pub(crate) judge: Judge,
@@ -69,12 +69,7 @@ impl Agent {
             }
             Rule::NewerStamp | Rule::Settle | Rule::Healthy => Judge::Naive(Naive::default()),
         };
-        Self { seen: 0, changed: None, judge, fence: Fence::default(), request: None }
-    }
-
-    /// Whether its watch has something to deliver: markers are not of the pod's Service, and not watched.
-    pub(crate) fn has_more(&self, log: &Log) -> bool {
-        log.0.iter().skip(self.seen).any(|write| write.value.is_relevant())
+        Self { watch: Watch::new(setting), changed: None, judge, fence: Fence::default(), request: None }
     }
 
     /// Whether a health answer to a request of now can count for anything that an answer later on cannot: what comes
@@ -84,24 +79,25 @@ impl Agent {
     }
 
     /// Its watch delivers the next write.
-    pub(crate) fn see(&mut self, log: &Log, now: u8) {
-        while let Some(write) = log.0.get(self.seen) {
-            self.seen += 1;
-            if write.value.is_relevant() {
-                self.changed = Some(now);
-                match &mut self.judge {
-                    Judge::Core(core) => Arc::make_mut(core).relevant_change(Family::V4, at(now)),
-                    Judge::Naive(naive) => naive.relevant_change(now),
-                }
-                return;
-            }
-        }
+    pub(crate) fn see(&mut self, log: &Log, setting: &Setting, now: u8) {
+        let relevant = self.watch.deliver(log, setting, now);
+        self.changed(relevant, now);
     }
 
-    /// Whether it believes the pod withdrawn.
-    pub(crate) fn believes_withdrawn(&self, log: &Log) -> bool {
-        let view: View = log.at(self.seen);
-        !view.routes()
+    /// A list of this version takes the place of its watch.
+    pub(crate) fn list(&mut self, version: usize, log: &Log, setting: &Setting, now: u8) {
+        let relevant = self.watch.list(version, log, setting, now);
+        self.changed(relevant, now);
+    }
+
+    fn changed(&mut self, relevant: bool, now: u8) {
+        if relevant {
+            self.changed = Some(now);
+            match &mut self.judge {
+                Judge::Core(core) => Arc::make_mut(core).relevant_change(Family::V4, at(now)),
+                Judge::Naive(naive) => naive.relevant_change(now),
+            }
+        }
     }
 
     /// The node's health server answers a request that was sent at `sent` to the process `process`, or nobody does.

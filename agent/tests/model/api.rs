@@ -1,29 +1,40 @@
 //! The API server: one resource, one log of writes in the order of their resource versions.
 
-/// The pod's endpoint.
+use std::fmt;
+
+/// What a slice says of the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pod {
     Ready,
     /// Not ready, serving and terminating: the fallback where no other is ready.
     Serving,
-    /// Not serving, or not listed.
-    Gone,
+    /// Not ready, and not serving.
+    Dead,
 }
 
-/// An object of the resource: each is a slice of its own.
+/// One version of a slice of the pod's Service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Content {
+    /// `None` where it does not list the pod.
+    pub(crate) pod: Option<Pod>,
+    /// Whether an endpoint on the pod's node is ready; `None` where it does not list that one.
+    pub(crate) near: Option<bool>,
+    /// The same of an endpoint on another node.
+    pub(crate) far: Option<bool>,
+}
+
+/// An object of the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Object {
     Marker,
-    Pod,
-    Other,
+    /// By its index.
+    Slice(usize),
 }
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Value {
-    Pod(Pod),
-    /// Whether the Service's other endpoint is ready.
-    Other(bool),
+    Slice(usize, Content),
     /// The fence's marker, all of one object; each value once.
     Marker(u8),
 }
@@ -42,27 +53,48 @@ pub(crate) struct Log(pub(crate) Vec<Write>);
 /// Every object at some version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct View {
-    pub(crate) pod: Pod,
-    pub(crate) other: bool,
+    pub(crate) slices: [Content; 3],
     pub(crate) marker: u8,
 }
 
+impl Content {
+    /// Of a slice that is not there, or lists nobody.
+    pub(crate) const EMPTY: Self = Self { pod: None, near: None, far: None };
+
+    pub(crate) const fn pod(pod: Pod) -> Self {
+        Self { pod: Some(pod), ..Self::EMPTY }
+    }
+
+    pub(crate) const fn near(self, ready: bool) -> Self {
+        Self { near: Some(ready), ..self }
+    }
+
+    pub(crate) const fn far(self, ready: bool) -> Self {
+        Self { far: Some(ready), ..self }
+    }
+}
+
 impl Object {
-    /// In the order of their names: the marker's is what breaks most.
-    pub(crate) const ALL: [Self; 3] = [Self::Marker, Self::Pod, Self::Other];
+    pub(crate) const ALL: [Self; 4] = [Self::Marker, Self::Slice(0), Self::Slice(1), Self::Slice(2)];
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Marker => 0,
+            Self::Slice(slice) => slice + 1,
+        }
+    }
 }
 
 impl Value {
     pub(crate) fn object(self) -> Object {
         match self {
-            Self::Pod(_) => Object::Pod,
-            Self::Other(_) => Object::Other,
+            Self::Slice(slice, _) => Object::Slice(slice),
             Self::Marker(_) => Object::Marker,
         }
     }
 
-    /// A marker is in the fence's own Service; every other write is a relevant change.
-    pub(crate) fn is_relevant(self) -> bool {
+    /// Not of the fence's Service, which the agent does not watch.
+    pub(crate) fn is_of_the_service(self) -> bool {
         self.object() != Object::Marker
     }
 }
@@ -72,23 +104,14 @@ impl Log {
         self.0.len()
     }
 
-    /// Every object after the first `version` writes.
-    pub(crate) fn at(&self, version: usize) -> View {
-        let mut view = View { pod: Pod::Ready, other: true, marker: 0 };
-        for write in self.0.iter().take(version) {
-            view.apply(write.value);
-        }
-        view
-    }
-
     /// How many writes are older than `lag` ticks at `now`.
     pub(crate) fn older_than(&self, lag: u8, now: u8) -> usize {
         self.0.iter().take_while(|write| write.tick + lag < now).count()
     }
 
     /// How many writes of the pod's Service there are.
-    pub(crate) fn relevant(&self) -> usize {
-        self.0.iter().filter(|write| write.value.is_relevant()).count()
+    pub(crate) fn of_the_service(&self) -> usize {
+        self.0.iter().filter(|write| write.value.is_of_the_service()).count()
     }
 
     /// The last write of an object among the first `version`, counted from 1; 0 where there is none.
@@ -101,14 +124,43 @@ impl Log {
 impl View {
     pub(crate) fn apply(&mut self, value: Value) {
         match value {
-            Value::Pod(pod) => self.pod = pod,
-            Value::Other(ready) => self.other = ready,
+            Value::Slice(slice, content) => self.slices[slice] = content,
             Value::Marker(marker) => self.marker = marker,
         }
     }
+}
 
-    /// Whether rules made of this send new connections to the pod.
-    pub(crate) fn routes(self) -> bool {
-        self.pod == Pod::Ready || (self.pod == Pod::Serving && !self.other)
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pod = self.pod.map(|pod| match pod {
+            Pod::Ready => "the pod ready",
+            Pod::Serving => "the pod serving",
+            Pod::Dead => "the pod not serving",
+        });
+        let near = self.near.map(|ready| if ready { "near ready" } else { "near not ready" });
+        let far = self.far.map(|ready| if ready { "far ready" } else { "far not ready" });
+        let all: Vec<_> = [pod, near, far].into_iter().flatten().collect();
+        f.write_str(if all.is_empty() { "nobody" } else { "" })?;
+        f.write_str(&all.join(", "))
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Marker => "the marker",
+            Self::Slice(0) => "slice A",
+            Self::Slice(1) => "slice B",
+            Self::Slice(_) => "slice C",
+        })
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slice(slice, content) => write!(f, "{} lists {content}", Object::Slice(*slice)),
+            Self::Marker(_) => write!(f, "{}", Object::Marker),
+        }
     }
 }

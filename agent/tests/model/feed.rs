@@ -2,6 +2,7 @@
 
 use crate::{
     api::{Log, Object, View},
+    service::Service,
     setting::Queue,
 };
 
@@ -11,7 +12,7 @@ pub(crate) struct Feed {
     /// The version up to which the watch delivered.
     received: usize,
     /// Of each object, the write that the handlers have, counted from 1.
-    have: [usize; 3],
+    have: [usize; 4],
     /// What is delivered, and not with the handlers yet.
     waiting: Waiting,
 }
@@ -120,8 +121,8 @@ impl Feed {
     }
 
     /// What the handlers have.
-    pub(crate) fn view(&self, log: &Log) -> View {
-        let mut view = log.at(0);
+    pub(crate) fn view(&self, log: &Log, service: &Service) -> View {
+        let mut view = service.at(log, 0);
         for have in self.have {
             if let Some(write) = have.checked_sub(1).and_then(|index| log.0.get(index)) {
                 view.apply(write.value);
@@ -131,6 +132,6 @@ impl Feed {
     }
 
     fn take(&mut self, object: Object, write: usize) -> bool {
-        std::mem::replace(&mut self.have[object as usize], write) != write
+        std::mem::replace(&mut self.have[object.index()], write) != write
     }
 }

@@ -92,5 +92,9 @@ impl Fence {
 
 /// A marker that was never written.
 pub(crate) fn next_marker(log: &Log) -> u8 {
-    log.at(log.len()).marker + 1
+    let markers = log.0.iter().filter_map(|write| match write.value {
+        Value::Marker(marker) => Some(marker),
+        Value::Slice(..) => None,
+    });
+    markers.max().unwrap_or(0) + 1
 }

@@ -6,7 +6,7 @@
 //! when its first list is with the handlers.
 
 use crate::{
-    api::{Log, Object, Pod, View},
+    api::{Log, Object},
     feed::Feed,
     setting::{FirstList, HEALTH_TIMEOUT, Queue, Setting, Writing},
 };
@@ -43,7 +43,9 @@ pub(crate) struct KubeProxy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Sync {
-    snapshot: View,
+    /// What the snapshot says of the pod, and the marker in it.
+    routes: bool,
+    marker: u8,
     since: u8,
     wrote_pod: bool,
     wrote_marker: bool,
@@ -225,17 +227,19 @@ impl KubeProxy {
         self.due = None;
         let since = if setting.assumed.sync_time.is_some() { now } else { 0 };
         let Some(feed) = &self.feed else { return };
-        self.sync = Some(Sync { snapshot: feed.view(log), since, wrote_pod: false, wrote_marker: false });
+        let snapshot = feed.view(log, &setting.service);
+        let routes = setting.service.routes(&snapshot);
+        self.sync = Some(Sync { routes, marker: snapshot.marker, since, wrote_pod: false, wrote_marker: false });
     }
 
     fn write(&mut self, rules: &mut Rules, pod: bool, marker: bool) {
         let Some(sync) = &mut self.sync else { return };
         if pod {
-            rules.route = sync.snapshot.routes();
+            rules.route = sync.routes;
             sync.wrote_pod = true;
         }
         if marker {
-            rules.marker = sync.snapshot.marker;
+            rules.marker = sync.marker;
             sync.wrote_marker = true;
         }
     }
@@ -243,7 +247,7 @@ impl KubeProxy {
     fn end_sync(&mut self, rules: &mut Rules, setting: &Setting, now: u8) {
         self.write(rules, true, true);
         if let Some(sync) = self.sync.take() {
-            self.port = sync.snapshot.marker;
+            self.port = sync.marker;
             // It waits from here, as `minSync` counts from the end of the last sync.
             self.due = self.due.map(|_| setting.due_at(now));
             self.stamp(setting, now);
@@ -257,9 +261,4 @@ impl KubeProxy {
             self.stamped = now;
         }
     }
-}
-
-/// The pod's endpoint can be written to be anything else.
-pub(crate) fn other_pods(pod: Pod) -> impl Iterator<Item = Pod> {
-    [Pod::Ready, Pod::Serving, Pod::Gone].into_iter().filter(move |other| *other != pod)
 }

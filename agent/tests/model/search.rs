@@ -1,10 +1,17 @@
-//! Running a case, and showing what came of it.
+//! Running a case, and telling what came of it.
+
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    time::{Duration, Instant},
+};
 
 use stateright::{Checker as _, Model as _};
 
 use crate::{
     setting::Setting,
-    world::{Action, CONFIRMS, SOUND, World},
+    words,
+    world::{CONFIRMS, SOUND},
 };
 
 /// What a search found.
@@ -13,42 +20,50 @@ pub(crate) struct Found {
     pub(crate) violation: Option<Vec<String>>,
     /// Whether there was a verdict at all.
     pub(crate) confirms: bool,
-    /// For people: the size of the world, and how long it took.
-    pub(crate) summary: String,
 }
 
 /// Searches the whole world, breadth first, to its first violation or its end. On one thread, so that the first
 /// violation is of the shortest.
 pub(crate) fn search(name: &str, setting: Setting) -> Found {
     #[expect(clippy::disallowed_methods, reason = "how long a search takes is for people, and decides nothing")]
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let checker = setting.checker().spawn_bfs().join();
-    let seconds = started.elapsed().as_secs_f32();
-    let states = checker.unique_state_count();
+    let took = started.elapsed();
     let violation = checker.discovery(SOUND).map(|path| {
         let steps = path.into_vec();
-        steps.windows(2).map(|pair| line(&pair[0], &pair[1].0)).collect()
+        steps.windows(2).map(|pair| words::step(&pair[0].0, pair[0].1, &pair[1].0)).collect()
     });
-    Found {
-        violation,
-        confirms: checker.discovery(CONFIRMS).is_some(),
-        summary: format!("{name}: {states} states, {} steps deep, {seconds:.1} s: {setting:?}", checker.max_depth()),
-    }
+    let found = Found { violation, confirms: checker.discovery(CONFIRMS).is_some() };
+    let size = Size { states: checker.unique_state_count(), depth: checker.max_depth(), took };
+    eprintln!("{name}: {} states, {} steps deep, {:.1} s", size.states, size.depth, took.as_secs_f64());
+    record(name, &setting, &found, &size);
+    found
 }
 
-/// One step, with its tick.
-fn line((before, action): &(World, Option<Action>), after: &World) -> String {
-    let action = match action {
-        Some(Action::Proxy(step)) => format!("kube-proxy: {step:?}"),
-        Some(action) => format!("{action:?}"),
-        None => String::new(),
-    };
-    let routed = match (before.rules.route, after.rules.route) {
-        (true, false) => ", and no longer routes to the pod",
-        (false, true) => ", and routes to the pod again",
-        _ => "",
-    };
-    format!("{} {action}{routed}", after.now)
+struct Size {
+    states: usize,
+    depth: usize,
+    took: Duration,
+}
+
+/// Adds a line to the file that `LASTSYN_MODEL_RECORDS` names, for `cargo xtask model`.
+#[expect(clippy::expect_used, reason = "a record that is lost must fail its case")]
+fn record(name: &str, setting: &Setting, found: &Found, size: &Size) {
+    let Some(path) = std::env::var_os("LASTSYN_MODEL_RECORDS") else { return };
+    let line = serde_json::json!({
+        "name": name,
+        "rule": setting.rule_in_words(),
+        "assumes": setting.assumed_in_words(),
+        "world": setting.world_in_words(),
+        "trace": found.violation,
+        "confirms": found.confirms,
+        "states": size.states,
+        "depth": size.depth,
+        "seconds": size.took.as_secs_f64(),
+    });
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a file for the records");
+    // One write, as other cases append at the same time.
+    file.write_all(format!("{line}\n").as_bytes()).expect("a record is written");
 }
 
 /// Whether the larger worlds are to be searched.

@@ -2,6 +2,8 @@
 
 use lastsyn::core::confirm::By;
 
+use crate::{service::Service, witness::Relevance};
+
 /// How large the world is, and what may go wrong in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -15,8 +17,10 @@ pub(crate) struct Limits {
     pub(crate) restarts: u8,
     /// Syncs that fail.
     pub(crate) failures: u8,
-    /// Watches that are lost, and lists that replace them.
+    /// Watches of kube-proxy that are lost, and lists that replace them.
     pub(crate) relists: u8,
+    /// The same of the agent's watch.
+    pub(crate) agent_relists: u8,
 }
 
 /// What kube-proxy is assumed to keep to, in ticks. `None`: nothing is assumed.
@@ -96,6 +100,9 @@ pub(crate) enum Rule {
 pub(crate) struct Setting {
     pub(crate) limits: Limits,
     pub(crate) assumed: Assumed,
+    pub(crate) service: Service,
+    /// Which writes void what was confirmed.
+    pub(crate) relevance: Relevance,
     pub(crate) queue: Queue,
     pub(crate) writing: Writing,
     pub(crate) effect: Effect,
@@ -123,7 +130,15 @@ impl Setting {
     /// A rule under every bound of one tick, in order, at once, with C9, and with nothing going wrong.
     pub(crate) fn of(rule: Rule) -> Self {
         Self {
-            limits: Limits { ticks: 3, writes: 2, unrelated: 1, restarts: 0, failures: 0, relists: 0 },
+            limits: Limits {
+                ticks: 3,
+                writes: 2,
+                unrelated: 1,
+                restarts: 0,
+                failures: 0,
+                relists: 0,
+                agent_relists: 0,
+            },
             assumed: Assumed {
                 watch_lag: Some(1),
                 first_list: FirstList::BeforeArrival(1),
@@ -131,6 +146,8 @@ impl Setting {
                 sync_time: None,
                 min_sync: None,
             },
+            service: Service::TWO_ENDPOINTS,
+            relevance: Relevance::Core,
             queue: Queue::InOrder,
             writing: Writing::AtOnce,
             effect: Effect::Rules,

@@ -6,7 +6,7 @@ use crate::{
     agent::{Agent, Judge},
     api::{Log, Value, Write},
     fence::{self, Fence},
-    kube_proxy::{self, KubeProxy, Rules, Step},
+    kube_proxy::{KubeProxy, Rules, Step},
     setting::{Limits, Setting},
 };
 
@@ -29,6 +29,7 @@ struct Left {
     restarts: u8,
     failures: u8,
     relists: u8,
+    agent_relists: u8,
 }
 
 /// What happens next.
@@ -44,6 +45,8 @@ pub(crate) enum Action {
     Proxy(Step),
     /// The agent's watch delivers a write.
     AgentSees,
+    /// The agent's watch is lost, and a list of this version replaces it.
+    AgentLists(usize),
     /// The agent sends a health request.
     Send,
     /// It is answered.
@@ -70,14 +73,14 @@ impl Model for Setting {
     type Action = Action;
 
     fn init_states(&self) -> Vec<World> {
-        let Limits { unrelated, restarts, failures, relists, .. } = self.limits;
+        let Limits { unrelated, restarts, failures, relists, agent_relists, .. } = self.limits;
         vec![World {
             now: 0,
             log: Log::default(),
             proxy: KubeProxy::new(self.queue),
             rules: Rules { route: true, marker: 0 },
             agent: Some(Agent::new(self)),
-            left: Left { unrelated, restarts, failures, relists },
+            left: Left { unrelated, restarts, failures, relists, agent_relists },
         }]
     }
 
@@ -93,7 +96,7 @@ impl Model for Setting {
         world.proxy.steps(&world.log, self, world.now, &mut steps);
         actions.extend(steps.into_iter().filter(|step| world.left.allow(*step)).map(Action::Proxy));
         // Before the first write there is nothing to tell: what was under way then can have begun at the same tick.
-        let begun = world.log.relevant() > 0;
+        let begun = world.log.of_the_service() > 0;
         if begun && world.now < self.limits.ticks && world.proxy.lets_pass(&world.log, self, world.now + 1) {
             actions.push(Action::Tick);
         }
@@ -115,41 +118,55 @@ impl Model for Setting {
 
 impl World {
     fn agents_actions(&self, agent: &Agent, setting: &Setting, actions: &mut Vec<Action>) {
-        actions.extend(agent.has_more(&self.log).then_some(Action::AgentSees));
+        actions.extend(agent.watch.has_more(&self.log).then_some(Action::AgentSees));
+        if self.left.agent_relists > 0 {
+            actions.extend(agent.watch.lists(&self.log).map(Action::AgentLists));
+        }
         let polls = setting.early_polls || agent.answers_count(setting, self.now);
         actions.extend(polls.then_some(match (setting.round_trip, agent.request) {
             (true, None) => Action::Send,
             (true, Some(_)) => Action::Answer,
             (false, _) => Action::Poll,
         }));
-        let withdrawn = agent.believes_withdrawn(&self.log);
+        let withdrawn = agent.watch.is_withdrawn();
         if let Judge::Core(core) = &agent.judge
             && setting.markers() > 0
         {
-            actions.extend((withdrawn && Fence::is_due(core, self.now)).then_some(Action::AskFence));
+            actions.extend(Fence::is_due(core, self.now).then_some(Action::AskFence));
             actions.extend(agent.fence.can_write(setting, &self.proxy, self.rules).then_some(Action::FenceWrites));
             actions.extend(agent.fence.can_tell(setting, &self.proxy, self.rules).then_some(Action::FenceTells));
         }
-        let read = !setting.consistent_read || !agent.has_more(&self.log);
+        let read = !setting.consistent_read || !agent.watch.has_more(&self.log);
         actions.extend((withdrawn && read && agent.is_satisfied(setting.rule)).then_some(Action::Verdict));
     }
 
     /// Whether there can be a verdict yet.
     fn can_be_withdrawn(&self, setting: &Setting) -> bool {
-        let wait = setting.shortest_wait();
-        let more = self.log.relevant() < usize::from(setting.limits.writes) && self.now + wait <= setting.limits.ticks;
-        more || !self.log.at(self.log.len()).routes()
+        !self.routes(setting) || (self.has_writes_left(setting) && self.is_in_time(setting))
+    }
+
+    /// Whether the newest versions route to the pod.
+    fn routes(&self, setting: &Setting) -> bool {
+        setting.service.routes(&setting.service.at(&self.log, self.log.len()))
+    }
+
+    fn has_writes_left(&self, setting: &Setting) -> bool {
+        self.log.of_the_service() < usize::from(setting.limits.writes)
+    }
+
+    /// Whether a relevant change of now leaves time enough for a verdict.
+    fn is_in_time(&self, setting: &Setting) -> bool {
+        self.now + setting.shortest_wait() <= setting.limits.ticks
     }
 
     fn writes(&self, setting: &Setting, actions: &mut Vec<Action>) {
-        let newest = self.log.at(self.log.len());
-        // After a write that comes too late for a verdict there is nothing to be seen.
-        let in_time = self.now + setting.shortest_wait() <= setting.limits.ticks;
-        if (in_time || setting.ends_unaware()) && self.log.relevant() < usize::from(setting.limits.writes) {
-            actions.extend(kube_proxy::other_pods(newest.pod).map(|pod| Action::Write(Value::Pod(pod))));
-            actions.push(Action::Write(Value::Other(!newest.other)));
+        // While the pod is routed the next write is relevant, and one that comes too late for a verdict shows nothing.
+        let may_show = !self.routes(setting) || self.is_in_time(setting) || setting.ends_unaware();
+        if may_show && self.has_writes_left(setting) {
+            actions.extend(setting.service.next(&self.log).into_iter().map(Action::Write));
         }
-        actions.extend((setting.marker_reused && newest.marker == 0).then_some(Action::OtherMarker));
+        let first = fence::next_marker(&self.log) == 1;
+        actions.extend((setting.marker_reused && first).then_some(Action::OtherMarker));
     }
 
     fn take(&mut self, action: Action, setting: &Setting) {
@@ -169,7 +186,7 @@ impl World {
             _ => self.agent_does(action, setting),
         }
         match &mut self.agent {
-            Some(agent) if !setting.agent_late => agent.see(&self.log, now),
+            Some(agent) if !setting.agent_late => agent.see(&self.log, setting, now),
             Some(_) => {}
             None => self.proxy.is_no_longer_asked(),
         }
@@ -179,7 +196,11 @@ impl World {
         let Some(agent) = &mut self.agent else { return };
         let now = self.now;
         match (action, &mut agent.judge) {
-            (Action::AgentSees, _) => agent.see(&self.log, now),
+            (Action::AgentSees, _) => agent.see(&self.log, setting, now),
+            (Action::AgentLists(version), _) => {
+                self.left.agent_relists -= 1;
+                agent.list(version, &self.log, setting, now);
+            }
             (Action::Send, _) => agent.request = Some((now, self.proxy.process)),
             (Action::Answer, _) => {
                 if let Some((sent, process)) = agent.request.take() {
