@@ -169,11 +169,21 @@ fn a_verdict_ends_the_hold() {
 }
 
 #[test]
+fn a_verdict_that_claims_more_ends_the_hold_in_its_own_words() {
+    for (reason, words) in [("routed-away", "routed away after 0.3 s"), ("synced", "synced after 0.3 s")] {
+        let body = VERDICT.replace("\"quiet\"", &format!("\"{reason}\""));
+        let agent = agent(move |stream| answer(stream, "200 OK", &body));
+        let ended = drain(&[&agent], &["--strict"]);
+        assert_eq!(ended.code, Some(0), "{reason}: {}", ended.stderr);
+        assert!(ended.stdout.starts_with(words), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn a_verdict_of_another_version_ends_the_hold() {
-    let holding = r#""holding":["routing"],"listeners""#;
+    let holding = r#""holding":["mesh"],"listeners""#;
     let bodies = [
-        ("routed-away", VERDICT.replace("\"quiet\"", "\"routed-away\"")),
-        ("synced", VERDICT.replace("\"quiet\"", "\"synced\"")),
+        ("rerouted", VERDICT.replace("\"quiet\"", "\"rerouted\"")),
         ("not-terminating", r#"{"reason":"not-terminating","durationMs":300}"#.to_owned()),
         ("quiet", VERDICT.replace("\"listeners\"", holding)),
         ("quiet", VERDICT.replace("\"tcx\"", "\"clsact\"")),
