@@ -64,7 +64,6 @@ fn the_agents_program_is_first_whoever_came_before_or_comes_after() {
     await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining")).unwrap();
     let later = Stranger::attach_first(&pair.pod, INTERFACE).unwrap();
     let intruded_at = monotonic_now();
-    assert_eq!(programs_on(&pair.pod, INTERFACE).unwrap(), [later.program(), own, earlier.program()]);
     let answer = call.wait(SOON).unwrap();
     assert_eq!(programs_on(&pair.pod, INTERFACE).unwrap(), [own, later.program(), earlier.program()]);
     let held = Duration::from_nanos(answer.answered_at.saturating_sub(intruded_at));
@@ -114,11 +113,12 @@ fn an_interface_that_appears_is_watched_and_holds_the_drain() {
     await_condition("the drain", SOON, || agent.status().is_ok_and(|status| status["state"] == "draining")).unwrap();
 
     let targets = second_wire(&pair).unwrap();
-    // The agent has not noticed yet. What comes now may be missed, and so the quiet period begins anew.
+    // The agent may not have noticed yet. What comes now may be missed, and so the quiet period begins anew.
     let stranger = SocketAddr::from(([198, 51, 100, 7], 40_000));
     let syn = Segment::syn(stranger, targets[0]).between(NEAR, FAR);
-    Sender::open(&pair.client, "eth1").unwrap().send(&syn).unwrap();
+    let sender = Sender::open(&pair.client, "eth1").unwrap();
     let missed_at = monotonic_now();
+    sender.send(&syn).unwrap();
     let answer = call.wait(SOON).unwrap();
     let held = Duration::from_nanos(answer.answered_at.saturating_sub(missed_at));
     assert!(held >= QUIET, "the drain ended {held:?} after a SYN over a new interface: {}", answer.verdict);

@@ -99,9 +99,13 @@ fn render(status: &Status) -> String {
         [] => String::new(),
         interfaces => format!(", on {}", interfaces.join(", ")),
     };
+    let blind = match status.sensor.blind_ms {
+        None | Some(0) => String::new(),
+        Some(blind) => format!(", {} in all during which an interface may have been without it", words::seconds(blind)),
+    };
     let mut lines = vec![
         format!("agent    {}, {state}, up {}", status.version, words::seconds(status.uptime_ms)),
-        format!("sensor   {}, {sees}{why}{interfaces}", words::strategy(status.sensor.strategy)),
+        format!("sensor   {}, {sees}{why}{interfaces}{blind}", words::strategy(status.sensor.strategy)),
     ];
     lines.push(match &status.drain {
         None => format!("drain    none under way, {} ended", status.drains_ended),
@@ -194,7 +198,7 @@ mod tests {
             version: "0.1.0".to_owned(),
             uptime_ms: 12_300,
             state: State::Serving,
-            sensor: SensorStatus { strategy: Strategy::Tcx, healthy: true, why, interfaces },
+            sensor: SensorStatus { strategy: Strategy::Tcx, healthy: true, why, blind_ms: Some(0), interfaces },
             listeners: vec![listener_of(80), listener_of(8443)],
             drain: None,
             drains_ended: 0,
@@ -244,9 +248,10 @@ mod tests {
         status.verdict = Some(verdict_of(Reason::Quiet));
         status.sensor.healthy = false;
         status.sensor.why = Some("no clsact".to_owned());
+        status.sensor.blind_ms = Some(70);
         let text = render(&status);
         assert!(text.contains("drain    1.5 s of at most 20 s, 2 callers, held by handshakes under way\n"), "{text}");
         assert!(text.contains("verdict  quiet after 4.312 s"), "{text}");
-        assert!(text.contains("tcx, not known to see everything (no clsact)"), "{text}");
+        assert!(text.contains("tcx, not known to see everything (no clsact), on lo, eth0, 0.07 s in all"), "{text}");
     }
 }

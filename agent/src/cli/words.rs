@@ -37,7 +37,12 @@ pub fn verdict(verdict: &Verdict) -> String {
         parts.push(format!("not observed: {}", things.join(", ")));
     }
     if !verdict.sensor.healthy {
-        parts.push(format!("the sensor ({}) was not known to see everything", strategy(verdict.sensor.strategy)));
+        let blind = match verdict.sensor.blind_ms {
+            0 => String::new(),
+            blind => format!(", and an interface may have been without it for {}", seconds(blind)),
+        };
+        let strategy = strategy(verdict.sensor.strategy);
+        parts.push(format!("the sensor ({strategy}) was not known to see everything{blind}"));
     }
     parts.extend(verdict.late.as_ref().map(late));
     parts.join("; ")
@@ -223,7 +228,7 @@ pub(super) mod tests {
             routing: None,
             assumes: Vec::new(),
             not_observed: Vec::new(),
-            sensor: Sensor { strategy: Strategy::Tcx, healthy: true },
+            sensor: Sensor { strategy: Strategy::Tcx, healthy: true, blind_ms: 0 },
             late: None,
         }
     }
@@ -283,7 +288,9 @@ pub(super) mod tests {
         unverified.not_observed =
             vec![NotObserved { what: "interface".to_owned(), name, family: Some(Family::V6), why }];
         unverified.sensor.healthy = false;
+        unverified.sensor.blind_ms = 40;
         let text = verdict(&unverified);
+        assert!(text.ends_with("an interface may have been without it for 0.04 s"), "{text}");
         assert!(text.starts_with("unverified after 4.312 s"), "{text}");
         assert!(text.contains("not observed: interface eth1 over IPv6 (no program on it)"), "{text}");
         assert!(text.contains("the sensor (tcx) was not known to see everything"), "{text}");

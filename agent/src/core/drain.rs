@@ -171,6 +171,7 @@ impl Core {
         self.witness.start_anew();
         let observation = self.asked.observation();
         let mut drain = Drain::new(&self.settings, begun, self.status_given, observation, now);
+        drain.unwatched_before = self.evidence.as_ref().map_or(Duration::ZERO, |evidence| evidence.blind);
         self.bound = Some(drain.bound);
         if self.stopping.is_some() {
             drain.termination.shown(Sign::Signal);

@@ -1,6 +1,6 @@
 //! Everything the world can tell the core, and everything the core asks of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     class::Class,
@@ -82,6 +82,8 @@ pub struct Evidence {
     pub namespace: Result<NamespaceCounters, String>,
     /// The sensor's state.
     pub sensor: SensorState,
+    /// For how long, in all, an interface may have been up and not watched, as far as is known by now.
+    pub blind: Duration,
     /// SYNs and packets that may be SYNs on any interface and port, in all; `None` without a sensor.
     pub attempts_anywhere: Option<u64>,
     /// What reached each port that is counted: a watched one that is missing here is not.

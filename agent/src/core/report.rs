@@ -57,6 +57,7 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
         sensor: Sensor {
             strategy: *strategy,
             healthy: seen.is_some() && drain.blind.is_none() && drain.sensor_failed.is_none(),
+            blind_ms: seen.map_or(0, |(evidence, _)| millis(evidence.blind.saturating_sub(drain.unwatched_before))),
         },
         late: None,
     }

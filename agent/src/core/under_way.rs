@@ -41,6 +41,8 @@ pub(super) struct Drain {
     pub(super) phases: Phases,
     /// What had been counted when it began; `None` until the evidence has been read once.
     pub(super) counts_before: Option<CountsBefore>,
+    /// For how long an interface may have been up and not watched before it began, as far as was known.
+    pub(super) unwatched_before: Duration,
     /// S3: the witness has shown the sensor to be blind in this drain, by how many handshakes.
     pub(super) blind: Option<u64>,
     /// The sensor was not proven at some time in this drain, and why.
@@ -75,6 +77,7 @@ impl Drain {
             termination: Termination::new(settings.restart_guard, now),
             phases: Phases::default(),
             counts_before: None,
+            unwatched_before: Duration::ZERO,
             blind: None,
             sensor_failed: None,
         }

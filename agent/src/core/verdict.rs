@@ -312,6 +312,10 @@ pub struct Sensor {
     pub strategy: Strategy,
     /// Whether it was known to see everything, from the hook's call on.
     pub healthy: bool,
+    /// For how long an interface may have been up and not watched in this drain: never less than it was. What was found
+    /// after the hook's call may have begun before it.
+    #[serde(default)]
+    pub blind_ms: u64,
 }
 
 /// How SYNs are seen.

@@ -28,6 +28,11 @@ pub struct DrainView {
 }
 
 impl Core {
+    /// Whether a drain is under way.
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
     /// The drain under way.
     pub fn drain_view(&self, now: Monotonic) -> Option<DrainView> {
         self.drain.as_ref().map(|drain| DrainView {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use crate::{
     core::{
-        event::{ByFamily, Depth, Evidence, SensorState},
+        event::{ByFamily, Depth, Evidence},
         listener::Port,
         verdict::NotObserved,
     },
@@ -51,23 +51,20 @@ impl Reader {
     /// Reads. Whatever fails is part of the evidence: not observed, with the reason.
     pub(super) async fn read(&mut self, depth: Depth) -> Evidence {
         let mut not_observed = Vec::new();
+        let listed_at = clock::now();
         let interfaces = self.look_around(&mut not_observed).await;
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
-        let counts = self.sensor.read(interfaces.as_deref().unwrap_or_default(), depth > Depth::Listeners);
+        let counts = self.sensor.read(interfaces.as_deref(), listed_at, depth > Depth::Listeners);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();
-        let mut sensor = counts.state;
-        if interfaces.is_none() {
-            let why = "the pod's interfaces could not be listed, so that none is sure to be watched".to_owned();
-            sensor = SensorState::Unproven { strategy: sensor.strategy(), why };
-        }
         not_observed.extend(counts.not_observed);
         Evidence {
             taken_at,
             namespace,
-            sensor,
+            sensor: counts.state,
+            blind: counts.blind,
             attempts_anywhere: counts.attempts_anywhere,
             attempts: counts.attempts,
             unattributed: counts.unattributed,

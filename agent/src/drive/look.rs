@@ -63,5 +63,11 @@ fn sensor(core: &Core, reader: &Reader) -> SensorStatus {
         Some(SensorState::Unproven { strategy, why }) => (*strategy, Some(why.clone())),
         None => (reader.sensor().strategy(), Some("nothing has been read yet".to_owned())),
     };
-    SensorStatus { strategy, healthy: why.is_none(), why, interfaces: reader.sensor().interfaces() }
+    SensorStatus {
+        strategy,
+        healthy: why.is_none(),
+        why,
+        blind_ms: reader.sensor().blind().map(millis),
+        interfaces: reader.sensor().interfaces(),
+    }
 }

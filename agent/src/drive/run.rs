@@ -24,7 +24,7 @@ use crate::{
         handle::{Request, channel},
         look::look,
     },
-    sensor::{Choice, InterfaceError, Interfaces, SelectError, Sensor},
+    sensor::{Choice, InterfaceError, Interfaces, LinkChanges, SelectError, Sensor},
     server::{self, ServeError},
     telemetry::{log::LevelHandle, metrics::Metrics},
 };
@@ -35,6 +35,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// By how much the event loop's timers can be late: they count milliseconds, and so does `epoll_wait`. They are set this
 /// much early, and the thread sleeps the rest exactly.
 const COARSE: Duration = Duration::from_millis(3);
+
+/// How often the sensor is looked after while a drain runs.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// How long connections have to carry their last answers away when the agent stops. S7 allows 100 ms in all.
 const GOODBYE: Duration = Duration::from_millis(50);
@@ -65,6 +68,8 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     // First of all: a SIGTERM that came before this line would end the agent at once, after it the loop decides.
     let terminate = signal(SignalKind::terminate()).map_err(RunError::Signal)?;
     let interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signal)?;
+    // Before the first look at the interfaces, so that none comes in between.
+    let link_changes = LinkChanges::open();
     let interfaces = Interfaces::open()?;
     let (handle, requests) = channel();
     let (addresses, known_addresses) = watch::channel(Vec::new());
@@ -101,7 +106,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         told: 0,
         refused_told: 0,
     };
-    agent.drive(requests, terminate, interrupt).await;
+    agent.drive(requests, terminate, interrupt, link_changes).await;
     server.stop(GOODBYE).await;
     Ok(())
 }
@@ -129,6 +134,7 @@ impl Agent {
         mut requests: mpsc::UnboundedReceiver<Request>,
         mut terminate: Signal,
         mut interrupt: Signal,
+        mut link_changes: LinkChanges,
     ) {
         self.handle(Event::Clock);
         loop {
@@ -144,16 +150,28 @@ impl Agent {
             }
             let due = self.core.poll_timeout();
             let timer = due.map(|due| instant(due - COARSE));
+            let watchdog = self.watchdog();
             tokio::select! {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
+                () = link_changes.next() => self.read(Depth::Listeners).await,
+                () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
+                    self.read(Depth::Listeners).await;
+                }
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
                     due.into_iter().for_each(clock::wait_until);
                     self.handle(Event::Clock);
                 }
             }
         }
+    }
+
+    /// When the sensor is to be looked after while a drain runs, if nothing else asks for a reading: what takes our program
+    /// away shall not keep it for longer. At rest the core's own readings are often enough.
+    fn watchdog(&self) -> Option<Instant> {
+        let evidence = self.core.evidence().filter(|_| self.core.is_draining())?;
+        Some(instant(evidence.taken_at + WATCH))
     }
 
     /// Does what the core wants done; `true` when that is to stop.

@@ -46,6 +46,9 @@ pub enum AttachError {
         #[source]
         source: io::Error,
     },
+    /// Which interfaces there are is not known. What is attached stays.
+    #[error("the pod's interfaces could not be listed, so that none is sure to be watched")]
+    Unlisted,
     /// Anything else.
     #[error("cannot attach to {interface}: {detail}")]
     Other {

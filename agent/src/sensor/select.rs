@@ -1,6 +1,6 @@
 //! Which sensor runs: chosen by trying, best first, with the reason why a better one could not be had.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     interfaces::Interface,
@@ -10,6 +10,7 @@ use super::{
 use crate::{
     config::Network,
     core::{
+        clock::Monotonic,
         event::{ByFamily, SensorState},
         listener::Port,
         verdict::Strategy,
@@ -97,6 +98,14 @@ impl Sensor {
         }
     }
 
+    /// For how long, in all, an interface may have been up and not watched; `None` where nothing is watched one by one.
+    pub fn blind(&self) -> Option<Duration> {
+        match self {
+            Self::Tcx(tcx) => Some(tcx.blind()),
+            Self::Counters { .. } => None,
+        }
+    }
+
     /// Counts a port from now on.
     ///
     /// # Errors
@@ -111,15 +120,16 @@ impl Sensor {
     }
 
     /// Looks after the sensor, then reads it; `test` runs its self-test too.
-    pub(crate) fn read(&mut self, interfaces: &[Interface], test: bool) -> Counts {
+    pub(crate) fn read(&mut self, interfaces: Option<&[Interface]>, listed_at: Monotonic, test: bool) -> Counts {
         match self {
-            Self::Tcx(tcx) => tcx.read(interfaces, test),
+            Self::Tcx(tcx) => tcx.read(interfaces, listed_at, test),
             Self::Counters { why } => Counts {
                 state: SensorState::Unproven { strategy: Strategy::Counters, why: why.clone() },
                 attempts_anywhere: None,
                 attempts: BTreeMap::new(),
                 unattributed: ByFamily::default(),
                 not_observed: Vec::new(),
+                blind: Duration::ZERO,
             },
         }
     }

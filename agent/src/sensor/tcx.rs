@@ -1,6 +1,6 @@
 //! The `tcx` sensor: our program first at the TCX ingress of every interface (Linux 6.6).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
@@ -36,6 +36,10 @@ pub struct Tcx {
     reattach: bool,
     /// Since when every SYN is sure to be seen.
     proven_since: Option<Monotonic>,
+    /// Just before the last look at the interfaces: what it found in place had been so until then.
+    looked_at: Monotonic,
+    /// For how long, in all, an interface may have been up and not watched.
+    blind: Duration,
 }
 
 /// What the sensor shows at one time.
@@ -46,6 +50,7 @@ pub(crate) struct Counts {
     pub(crate) attempts: BTreeMap<Port, PortAttempts>,
     pub(crate) unattributed: ByFamily<Tally>,
     pub(crate) not_observed: Vec<NotObserved>,
+    pub(crate) blind: Duration,
 }
 
 /// The sensor cannot begin.
@@ -97,6 +102,8 @@ impl Tcx {
             uncounted: BTreeMap::new(),
             reattach,
             proven_since: None,
+            looked_at: clock::now(),
+            blind: Duration::ZERO,
         })
     }
 
@@ -123,8 +130,14 @@ impl Tcx {
         self.attachments.names()
     }
 
-    /// Looks after the programs, then reads what they counted.
-    pub(crate) fn read(&mut self, interfaces: &[Interface], deep: bool) -> Counts {
+    /// For how long, in all, an interface may have been up and not watched: never less than it was.
+    pub(crate) fn blind(&self) -> Duration {
+        self.blind
+    }
+
+    /// Looks after the programs, then reads what they counted. The interfaces were listed after `listed_at`; `None` if
+    /// they could not be.
+    pub(crate) fn read(&mut self, interfaces: Option<&[Interface]>, listed_at: Monotonic, deep: bool) -> Counts {
         let mut not_observed: Vec<_> = self
             .uncounted
             .iter()
@@ -135,7 +148,7 @@ impl Tcx {
                 why: why.clone(),
             })
             .collect();
-        let state = self.state(interfaces, deep, &mut not_observed);
+        let state = self.state(interfaces, listed_at, deep, &mut not_observed);
         self.log.forward();
         match self.counts(state, not_observed) {
             Ok(counts) => counts,
@@ -150,14 +163,29 @@ impl Tcx {
                     attempts: BTreeMap::new(),
                     unattributed: ByFamily::default(),
                     not_observed: Vec::new(),
+                    blind: self.blind,
                 }
             }
         }
     }
 
     /// Proven: in place and first on every interface, the self-test passed, without a break since then.
-    fn state(&mut self, interfaces: &[Interface], test: bool, not_observed: &mut Vec<NotObserved>) -> SensorState {
-        let looked = self.attachments.look(&mut self.loaded, interfaces, self.reattach);
+    fn state(
+        &mut self,
+        interfaces: Option<&[Interface]>,
+        listed_at: Monotonic,
+        test: bool,
+        not_observed: &mut Vec<NotObserved>,
+    ) -> SensorState {
+        let looked = match interfaces {
+            Some(interfaces) => self.attachments.look(&mut self.loaded, interfaces, self.reattach),
+            None => Err(AttachError::Unlisted),
+        };
+        if !matches!(&looked, Ok(Look { broken: None, unwatched }) if unwatched.is_empty()) {
+            // When it began is not known: at the earliest right after the last look.
+            self.blind = self.blind.saturating_add(clock::now().since(self.looked_at));
+        }
+        self.looked_at = listed_at;
         let why = match looked {
             Err(error) => Some(error.to_string()),
             Ok(Look { broken, unwatched }) => {
@@ -209,6 +237,7 @@ impl Tcx {
             attempts,
             unattributed: ByFamily { v4: unattributed.v4.get(Class::Opaque), v6: unattributed.v6.get(Class::Opaque) },
             not_observed,
+            blind: self.blind,
         })
     }
 }

@@ -64,6 +64,10 @@ pub struct SensorStatus {
     pub healthy: bool,
     /// Why not, or why a better strategy could not be had.
     pub why: Option<String>,
+    /// For how long, since the agent started, an interface may have been up and not watched: never less than it was.
+    /// `null` where interfaces are not watched.
+    #[serde(default)]
+    pub blind_ms: Option<u64>,
     /// The watched interfaces by name.
     pub interfaces: Vec<String>,
 }

@@ -35,6 +35,7 @@ pub struct Metrics {
     late_observed: Gauge<f64, AtomicU64>,
     sensor: Family<StrategyLabels, Gauge>,
     sensor_healthy: Gauge,
+    sensor_blind: GaugeF64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -114,6 +115,13 @@ impl Metrics {
         registry.register("sensor_info", "1 for how SYNs are seen", sensor.clone());
         let sensor_healthy = Gauge::default();
         registry.register("sensor_healthy", "1 while the sensor is known to see every SYN", sensor_healthy.clone());
+        let sensor_blind = GaugeF64::default();
+        registry.register_with_unit(
+            "sensor_blind",
+            "For how long, in all, an interface may have been up and not watched",
+            Unit::Seconds,
+            sensor_blind.clone(),
+        );
         registry.register("build", "The agent's version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
@@ -127,6 +135,7 @@ impl Metrics {
             late_observed,
             sensor,
             sensor_healthy,
+            sensor_blind,
         }
     }
 
@@ -188,6 +197,7 @@ impl Metrics {
         self.sensor.clear();
         self.sensor.get_or_create(&StrategyLabels { strategy: look.status.sensor.strategy.name() }).set(1);
         self.sensor_healthy.set(i64::from(look.status.sensor.healthy));
+        self.sensor_blind.set(seconds(look.status.sensor.blind_ms.unwrap_or(0)));
     }
 }
 
@@ -213,7 +223,13 @@ mod tests {
     };
 
     fn look(new: Option<u64>) -> Look {
-        let sensor = SensorStatus { strategy: Strategy::Tcx, healthy: true, why: None, interfaces: Vec::new() };
+        let sensor = SensorStatus {
+            strategy: Strategy::Tcx,
+            healthy: true,
+            why: None,
+            blind_ms: Some(2500),
+            interfaces: Vec::new(),
+        };
         let counts = FamilyCounts {
             family: IpFamily::V6,
             new,
@@ -259,6 +275,7 @@ mod tests {
         assert!(!counted.contains("probe"), "{counted}");
         let age = r#"lastsyn_last_attempt_age_seconds{port="80",family="IPv6"} 1.5"#;
         assert!(counted.contains(age), "{counted}");
+        assert!(counted.contains("lastsyn_sensor_blind_seconds 2.5\n"), "{counted}");
         let uncounted = Metrics::new().text(&look(None));
         assert!(!uncounted.contains("lastsyn_attempts_total{"), "{uncounted}");
     }

@@ -36,6 +36,7 @@ pub(super) struct Truth {
     pub(super) counters: NamespaceCounters,
     pub(super) counters_broken: Option<String>,
     pub(super) sensor: SensorState,
+    pub(super) blind: Duration,
     /// The programs run, whatever is known of them.
     pub(super) sees: bool,
     pub(super) attempts: BTreeMap<Port, PortAttempts>,
@@ -69,6 +70,7 @@ impl Truth {
             counters: NamespaceCounters::default(),
             counters_broken: None,
             sensor: SensorState::Proven { strategy: Strategy::Tcx, since: now },
+            blind: Duration::ZERO,
             sees: true,
             attempts: BTreeMap::new(),
             unattributed: ByFamily::default(),
@@ -197,6 +199,7 @@ impl Truth {
             taken_at: now,
             namespace: self.counters_broken.clone().map_or(Ok(self.counters), Err),
             sensor: self.sensor.clone(),
+            blind: self.blind,
             attempts_anywhere: (self.sensor.strategy() == Strategy::Tcx).then_some(self.anywhere),
             attempts: self.attempts.clone(),
             unattributed: self.unattributed,
