@@ -236,6 +236,7 @@ fn evidence(depth: Depth, now: Monotonic) -> Evidence {
             connections: (depth > Depth::Listeners).then_some(connections),
         }),
         passive_opens_after: Some(0),
+        blind: Duration::ZERO,
         not_observed: Vec::new(),
     }
 }

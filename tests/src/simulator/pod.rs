@@ -230,6 +230,7 @@ impl Pod {
             families: self.families,
             sockets: Ok(Sockets { listeners, connections: (depth >= Depth::Handshakes).then(connections) }),
             passive_opens_after: Some(self.counters.passive_opens),
+            blind: Duration::ZERO,
             not_observed: Vec::new(),
         }
     }
