@@ -46,7 +46,8 @@ pub(super) fn base(seed: u64, chance: &mut Chance) -> Plan {
         balancer: None,
         steps: Vec::new(),
     };
-    let deleted = HOOK.saturating_sub(ms(900)) + chance.ms(0, 2400);
+    let until = if chance.one_in(8) { 9000 } else { 2400 };
+    let deleted = HOOK.saturating_sub(ms(900)) + chance.ms(0, until);
     plan.steps.push(Step { at: deleted, what: What::Pod(0, Condition::Terminating) });
     plan
 }

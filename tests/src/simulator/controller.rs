@@ -28,6 +28,8 @@ struct Slice {
     pods: Vec<u16>,
     /// A write is planned.
     behind: bool,
+    /// How much later it is written.
+    later: Duration,
 }
 
 impl Controller {
@@ -38,6 +40,7 @@ impl Controller {
             ports: slice.ports.as_slice().into(),
             pods: slice.pods.clone(),
             behind: false,
+            later: Duration::ZERO,
         });
         Self {
             plan: plan.controller,
@@ -81,11 +84,17 @@ impl Controller {
         self.behind(touched)
     }
 
+    /// A slice is written later from now on.
+    pub(super) fn neglect(&mut self, slice: usize, later: Duration) {
+        self.slices[slice].later = later;
+    }
+
     fn behind(&mut self, slices: Vec<ObjectId>) -> Vec<(ObjectId, Duration)> {
         let mut planned = Vec::new();
         for slice in slices {
             if !std::mem::replace(&mut self.slices[slice.0].behind, true) {
-                planned.push((slice, self.chance.waiting(self.plan.lag.0, self.plan.lag.1)));
+                let later = self.slices[slice.0].later + self.chance.waiting(self.plan.lag.0, self.plan.lag.1);
+                planned.push((slice, later));
             }
         }
         planned
@@ -93,7 +102,7 @@ impl Controller {
 
     /// What a slice is to be now.
     pub(super) fn write(&mut self, slice: ObjectId) -> Content {
-        let Slice { service, family, ports, pods, behind } = &mut self.slices[slice.0];
+        let Slice { service, family, ports, pods, behind, .. } = &mut self.slices[slice.0];
         *behind = false;
         let listed = pods.iter().filter_map(|pod| {
             let (node, condition) = self.pods[usize::from(*pod)];

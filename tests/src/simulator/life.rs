@@ -110,6 +110,7 @@ impl World<'_> {
                 let planned = self.controller.relocate(pod, None, to);
                 self.plan_writes(planned);
             }
+            What::Neglect(slice, later) => self.controller.neglect(slice, later),
             What::Policy(service, policy) => self.write_service(service, policy),
             What::NodeJoins(node) => {
                 self.write_node(node, true);

@@ -121,6 +121,8 @@ pub(super) enum What {
     Move(u16, usize, usize),
     /// A pod's endpoint is listed by another slice too.
     Copy(u16, usize),
+    /// A slice is written this much later from now on: it has another writer.
+    Neglect(usize, Duration),
     /// A Service's policies are these from now on.
     Policy(usize, Policy),
     NodeJoins(NodeId),
@@ -154,6 +156,7 @@ impl fmt::Display for What {
             Self::Pod(pod, condition) => write!(f, "pod {pod} is {condition:?}"),
             Self::Move(pod, from, to) => write!(f, "pod {pod} moves from slice {from} to slice {to}"),
             Self::Copy(pod, to) => write!(f, "slice {to} lists pod {pod} too"),
+            Self::Neglect(slice, later) => write!(f, "slice {slice} is written {later:?} later from now on"),
             Self::Policy(service, Policy { external, internal, .. }) => {
                 write!(f, "service {service}: external {external:?}, internal {internal:?}")
             }

@@ -157,6 +157,18 @@ pub(super) fn some_node(plan: &Plan, chance: &mut Chance) -> NodeId {
 
 /// Other pods come, go, and change their minds; endpoints move.
 fn churn(plan: &mut Plan, chance: &mut Chance) {
+    // Two writers that list the pod, of which one is slow.
+    let of_first = |slice: &usize| {
+        let (first, slice) = (&plan.slices[0], &plan.slices[*slice]);
+        (first.service, first.family) == (slice.service, slice.family)
+    };
+    let beside: Vec<usize> = (1..plan.slices.len()).filter(of_first).collect();
+    if !beside.is_empty() && chance.one_in(6) {
+        let other = chance.pick(&beside);
+        plan.slices[other].pods.push(0);
+        let slow = if chance.one_in(2) { 0 } else { other };
+        add(plan, Duration::ZERO, What::Neglect(slow, chance.ms(500, 15_000)));
+    }
     for _ in 0..2 + chance.index(8) {
         let at = some_time(chance, 9000);
         let other = 1 + chance.index(plan.pods.len() - 1);
@@ -173,6 +185,7 @@ fn churn(plan: &mut Plan, chance: &mut Chance) {
             4 => What::Pod(other, Condition::Gone),
             5 | 6 if of_one(from, to) => What::Move(if chance.one_in(4) { 0 } else { other }, from, to),
             7 if of_one(from, to) => What::Copy(if chance.one_in(4) { 0 } else { other }, to),
+            5 => What::Neglect(to, chance.ms(500, 9000)),
             _ => What::Pod(other, chance.pick(&[Condition::Dying, Condition::Ready])),
         };
         add(plan, at, what);
