@@ -179,6 +179,53 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_entry_has_words_of_its_own() {
+        let port = Port::try_from(80).unwrap();
+        let (service, unnamed) = (ServiceName("web".to_owned()), PortName(String::new()));
+        let (name, node) = (PortName("http".to_owned()), NodeName("a".to_owned()));
+        let entries = [
+            Transition::ListenerFound(port),
+            Transition::ListenerClosed(port),
+            Transition::ListenerReopened(port),
+            Transition::SensorProven(Strategy::Tcx),
+            Transition::SensorProven(Strategy::Counters),
+            Transition::SensorUnproven("no eBPF".to_owned()),
+            Transition::SensorBlind(3),
+            Transition::SynsDropped(4),
+            Transition::SocketsUnreadable("EPERM".to_owned()),
+            Transition::CountersUnreadable("ENOENT".to_owned()),
+            Transition::DrainStarted(CallerId(1)),
+            Transition::CallerJoined(CallerId(1)),
+            Transition::CallerLeft(CallerId(1)),
+            Transition::Terminating,
+            Transition::TerminationShown(Sign::OwnHook),
+            Transition::TerminationShown(Sign::Signal),
+            Transition::TerminationShown(Sign::Pod),
+            Transition::TerminationShown(Sign::Slice),
+            Transition::Told(Phase::Announce),
+            Transition::Told(Phase::FailReadiness),
+            Transition::Told(Phase::TakeBack),
+            Transition::NotTold(Phase::Announce, "refused".to_owned()),
+            Transition::RelevantChange(Family::V4),
+            Transition::Routed(service.clone(), name.clone(), Family::V4),
+            Transition::Withdrawn(service.clone(), name, Family::V6),
+            Transition::Withdrawn(service, unnamed, Family::V6),
+            Transition::NodesSettled,
+            Transition::Contradicted(node, Family::V4),
+            Transition::ReadAgrees,
+            Transition::WatchBehind,
+            Transition::ReadForbidden("no token".to_owned()),
+            Transition::DrainEnded(Reason::Quiet),
+            Transition::DrainEnded(Reason::Synced),
+            Transition::Stopping,
+        ];
+        let words: std::collections::BTreeSet<_> = entries.iter().map(ToString::to_string).collect();
+        assert_eq!(words.len(), entries.len(), "{words:#?}");
+        assert!(words.contains("Service web, port http, over IPv4 leads to the pod"), "{words:#?}");
+        assert!(words.contains("Service web over IPv6 leads to the pod no longer"), "{words:#?}");
+    }
+
+    #[test]
     fn the_ring_keeps_the_newest_and_says_how_many_went() {
         let mut journal = Journal::default();
         for nanos in 0..300 {
