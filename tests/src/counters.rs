@@ -17,6 +17,8 @@ pub struct InterfaceCounters {
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
+    /// Packets that were to be sent and were dropped, by the other end of a virtual wire too.
+    pub unsent: u64,
 }
 
 // === impl Counters ===
@@ -67,7 +69,7 @@ pub fn interface_counters(host: &Host, interface: &str) -> Result<InterfaceCount
         .and_then(|(_, numbers)| {
             // Eight of receiving, then eight of sending: bytes, packets, ...
             let number = |at| numbers.split_ascii_whitespace().nth(at)?.parse().ok();
-            Some(InterfaceCounters { received: number(1)?, sent: number(9)? })
+            Some(InterfaceCounters { received: number(1)?, sent: number(9)?, unsent: number(11)? })
         })
         .with_context(context)
 }

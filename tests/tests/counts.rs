@@ -14,6 +14,7 @@ use lastsyn_tests::{
     await_condition,
     counters::{Counters, interface_counters},
     pair::{CLIENT_V4, CLIENT_V6, INTERFACE},
+    prove::syns::Flood,
     raw::{ExtensionHeader, Segment, Sender},
 };
 use serde_json::Value;
@@ -108,6 +109,14 @@ fn a_flood_that_is_answered_with_cookies_is_counted() {
 
     await_condition("cookies", SOON, || Counters::of(&pair.pod).unwrap().tcp_ext("SyncookiesSent") >= 2000).unwrap();
     assert_eq!(of_port(&agent.status_of_now().unwrap(), A), [new(1250), new(1250)]);
+}
+
+#[test]
+fn every_syn_of_a_flood_at_full_rate_is_counted_once() {
+    // `cargo xtask prove syns` sends a million.
+    let flood = Flood::send(40_000).unwrap();
+    println!("{flood:?}");
+    flood.check().unwrap();
 }
 
 #[test]

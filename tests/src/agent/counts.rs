@@ -41,6 +41,20 @@ impl Counts {
         }
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            new: self.new + other.new,
+            retransmit: self.retransmit + other.retransmit,
+            refused: self.refused + other.refused,
+            join: self.join + other.join,
+            opaque: self.opaque + other.opaque,
+            stray: self.stray + other.stray,
+            ignored: self.ignored + other.ignored,
+        }
+    }
+
     /// Of every class.
     pub fn sum(self) -> u64 {
         let Self { new, retransmit, refused, join, opaque, stray, ignored } = self;

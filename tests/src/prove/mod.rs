@@ -5,6 +5,7 @@ mod moment;
 pub mod parser;
 mod record;
 pub mod rollout;
+pub mod syns;
 
 use anyhow::{Result, bail};
 
@@ -23,7 +24,8 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
         Some("parser") => parser::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
-        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout"),
-        None => bail!("which proof? There are: parser, rollout"),
+        Some("syns") => syns::run(arguments),
+        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout, syns"),
+        None => bail!("which proof? There are: parser, rollout, syns"),
     }
 }
