@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
     Agent, AgentConfig, Counted, Host, PacedClient, Pair, Server, ServerConfig, Signal, await_condition,
     counted::PORT,
@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// Without a notification an interface would be found after 8 s at rest.
 const NOTICED: Duration = Duration::from_secs(4);
 /// For how long an agent is held up when an interface appears.
-const HELD_UP: Duration = Duration::from_millis(150);
+const HELD_UP: Duration = Duration::from_millis(400);
 const QUIET: Duration = Duration::from_secs(2);
 /// Added and removed: 200 changes.
 const INTERFACES: usize = 100;
@@ -45,6 +45,10 @@ fn is_watched(host: &Host, interface: &str) -> bool {
 /// Brings up an interface of the pod, and waits until it is watched. Returns for how long it was up and not watched, at
 /// least: an agent that is held up cannot have watched it meanwhile.
 fn appear(pair: &Pair, name: &str, held_up: Option<&Agent>) -> Result<Duration> {
+    let blind = |agent: &Agent| -> Result<u64> {
+        agent.status_of_now()?["sensor"]["blindMs"].as_u64().context("the agent does not say for how long it was blind")
+    };
+    let blind_before = held_up.map(blind).transpose()?;
     if let Some(agent) = held_up {
         agent.process().signal(Signal::STOP)?;
     }
@@ -65,6 +69,10 @@ fn appear(pair: &Pair, name: &str, held_up: Option<&Agent>) -> Result<Duration> 
         }
         true
     })?;
+    if let (Some(agent), Some(before)) = (held_up, blind_before) {
+        let told = Duration::from_millis(blind(agent)? - before);
+        ensure!(told >= HELD_UP, "held up for {HELD_UP:?}, it tells of {told:?}");
+    }
     let held_up = held_up.map_or(Duration::ZERO, |_| HELD_UP);
     Ok(Duration::from_nanos(unwatched_at.into_inner() - up_at).max(held_up))
 }
