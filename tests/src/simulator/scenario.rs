@@ -168,6 +168,10 @@ fn churn(plan: &mut Plan, chance: &mut Chance) {
         plan.slices[other].pods.push(0);
         let slow = if chance.one_in(2) { 0 } else { other };
         add(plan, Duration::ZERO, What::Neglect(slow, chance.ms(500, 15_000)));
+        if chance.one_in(2) {
+            let at = some_time(chance, 4000);
+            add(plan, at.max(HOOK), What::Pod(0, Condition::Dying));
+        }
     }
     for _ in 0..2 + chance.index(8) {
         let at = some_time(chance, 9000);
