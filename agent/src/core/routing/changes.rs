@@ -14,6 +14,8 @@ use super::{
 pub struct Changes {
     /// The families for which it was a relevant change: what was confirmed of them is void (C10).
     pub relevant: BTreeSet<Family>,
+    /// The Services for which it was one: a version that the watch has not shown may have routed to the pod in between.
+    pub services: BTreeSet<ServiceName>,
     /// What is routed or withdrawn now and was not before, for the journal.
     pub turns: Vec<Turn>,
 }
@@ -48,6 +50,7 @@ impl Changes {
     pub(super) fn add(&mut self, service: &ServiceName, family: Family, step: Step) {
         if step.relevant {
             self.relevant.insert(family);
+            self.services.insert(service.clone());
         }
         let turn = |(port, state)| Turn { service: service.clone(), port, family, state };
         self.turns.extend(step.turned.into_iter().map(turn));

@@ -198,6 +198,27 @@ fn e6_a_load_balancers_window_holds_the_drain() {
 }
 
 #[test]
+fn e6_starts_again_where_a_gap_may_have_hidden_a_withdrawal() {
+    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
+    let mut service = world.cluster.service(TrafficPolicy::Cluster);
+    service.health_check_node_port = Some(32_000);
+    world.cluster.services.insert(service.name.clone(), service);
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(5000);
+    // The watch breaks off, and lists a later version: in between the pod may have been ready again.
+    world.write_slice(&[(1, LEAVING), (2, READY)]);
+    let slices = world.cluster.slices.values().cloned().collect();
+    world.say(ClusterEvent::SlicesListed(slices));
+    world.run_to(8000);
+    world.fence_shows();
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 15_000));
+}
+
+#[test]
 fn e6_counts_from_the_first_zero_of_this_node() {
     let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
     let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });

@@ -170,6 +170,8 @@ impl Withdrawal {
             for family in Family::ALL {
                 self.confirmations.relevant_change(family, now);
             }
+            let services = self.routing.routes().map(|route| route.service.clone()).collect();
+            self.follow_load_balancers(&services, now);
             self.evidence_at = now;
             self.withdrawn = self.is_withdrawn();
             journal.record(now, Transition::WatchBehind);
@@ -283,7 +285,7 @@ impl Withdrawal {
         if !changes.relevant.is_empty() || !changes.turns.is_empty() {
             self.evidence_at = now;
         }
-        self.follow_load_balancers(changes, now);
+        self.follow_load_balancers(&changes.services, now);
     }
 
     fn policies_changed(&mut self, changes: &Changes, now: Monotonic, journal: &mut Journal) {
@@ -298,16 +300,15 @@ impl Withdrawal {
         self.routing.last_policy_change(family) == Some(now)
     }
 
-    fn follow_load_balancers(&mut self, changes: &Changes, now: Monotonic) {
+    /// E6. A gap may have hidden that a Service routed to the pod again, and no longer: that is another withdrawal.
+    fn follow_load_balancers(&mut self, changed: &BTreeSet<ServiceName>, now: Monotonic) {
         let with_port: BTreeSet<ServiceName> = self.routing.health_check_node_ports().into_keys().cloned().collect();
-        for service in &with_port {
+        for service in with_port {
             self.balancers.added(service.clone());
-        }
-        let touched: BTreeSet<&ServiceName> =
-            changes.turns.iter().map(|turn| &turn.service).filter(|service| with_port.contains(*service)).collect();
-        for service in touched {
-            let routed = self.routing.routes().any(|route| route.service == service && route.state.is_routed());
-            if routed { self.balancers.routed(service) } else { self.balancers.withdrawn(service, now) }
+            if changed.contains(&service) {
+                let routed = self.routing.routes().any(|route| *route.service == service && route.state.is_routed());
+                if routed { self.balancers.routed(&service) } else { self.balancers.withdrawn(&service, now) }
+            }
         }
     }
 
