@@ -1,14 +1,17 @@
 //! E6: a load balancer that asks each node's `healthCheckNodePort` goes on sending to this node until it has found it
 //! failing. For how long the drain waits for that.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    time::Duration,
+};
 
 use super::{
     clock::Monotonic,
     cluster::{ConnectionId, LocalEndpointsOutcome, LocalEndpointsReport, ServiceName},
 };
 
-/// The Services with a `healthCheckNodePort` that list the pod.
+/// The Services that list the pod and have had a `healthCheckNodePort` in this drain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoadBalancers {
     window: Duration,
@@ -52,14 +55,17 @@ impl LoadBalancers {
         Self { window, services: BTreeMap::new() }
     }
 
-    /// A Service that lists the pod has a `healthCheckNodePort`.
-    pub fn added(&mut self, service: ServiceName) {
-        self.services.entry(service).or_default();
+    /// A Service that lists the pod has a `healthCheckNodePort`. `true` if it had none before.
+    pub fn added(&mut self, service: ServiceName) -> bool {
+        let entry = self.services.entry(service);
+        let is_new = matches!(entry, Entry::Vacant(_));
+        entry.or_default();
+        is_new
     }
 
-    /// A Service has none any more.
-    pub fn removed(&mut self, service: &ServiceName) {
-        self.services.remove(service);
+    /// The Services that have, or had, a `healthCheckNodePort`.
+    pub fn services(&self) -> impl Iterator<Item = &ServiceName> {
+        self.services.keys()
     }
 
     /// A Service no longer routes to the pod. The window starts again with every withdrawal: between two looks at the
@@ -164,7 +170,7 @@ mod tests {
         load_balancers.withdrawn(&web(), at(5));
         load_balancers.added(ServiceName("api".to_owned()));
         assert_eq!(load_balancers.met_from(), None, "the other one does");
-        load_balancers.removed(&ServiceName("api".to_owned()));
+        load_balancers.withdrawn(&ServiceName("api".to_owned()), at(4));
         assert_eq!(load_balancers.met_from(), Some(at(15)));
     }
 

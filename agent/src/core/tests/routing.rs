@@ -246,3 +246,38 @@ fn e6_counts_from_the_first_zero_of_this_node() {
     let answer = world.run_out();
     assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 13_000));
 }
+
+/// `web` has another `healthCheckNodePort` from now on, and nothing else of it is new.
+fn health_check_node_port(world: &mut World, port: Option<u16>) {
+    let mut service = world.cluster.service(TrafficPolicy::Cluster);
+    service.health_check_node_port = port;
+    world.cluster.services.insert(service.name.clone(), service.clone());
+    world.say(ClusterEvent::ServiceWritten(service));
+}
+
+#[test]
+fn e6_a_service_that_has_lost_its_port_keeps_its_window_and_no_more() {
+    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
+    world.hook();
+    health_check_node_port(&mut world, Some(32_000));
+    health_check_node_port(&mut world, None);
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(2500);
+    world.fence_shows();
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 10_100));
+}
+
+#[test]
+fn e6_a_withdrawn_service_that_gains_a_port_has_its_window_from_then() {
+    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
+    let mut world = withdrawn(Settings { routing: Some(window), ..with_routing() });
+    world.run_to(1000);
+    health_check_node_port(&mut world, Some(32_000));
+    world.run_to(2500);
+    world.fence_shows();
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 11_000));
+}

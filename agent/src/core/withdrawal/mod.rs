@@ -303,9 +303,12 @@ impl Withdrawal {
     /// E6. A gap may have hidden that a Service routed to the pod again, and no longer: that is another withdrawal.
     fn follow_load_balancers(&mut self, changed: &BTreeSet<ServiceName>, now: Monotonic) {
         let with_port: BTreeSet<ServiceName> = self.routing.health_check_node_ports().into_keys().cloned().collect();
-        for service in with_port {
-            self.balancers.added(service.clone());
-            if changed.contains(&service) {
+        let added: BTreeSet<ServiceName> =
+            with_port.into_iter().filter(|service| self.balancers.added(service.clone())).collect();
+        // One that has lost its port too: its load balancer finds this node failing no sooner for that.
+        let followed: Vec<ServiceName> = self.balancers.services().cloned().collect();
+        for service in followed {
+            if changed.contains(&service) || added.contains(&service) {
                 let routed = self.routing.routes().any(|route| *route.service == service && route.state.is_routed());
                 if routed { self.balancers.routed(&service) } else { self.balancers.withdrawn(&service, now) }
             }
