@@ -6,7 +6,10 @@ use super::{
     world::World,
 };
 use crate::core::{
-    cluster::{ClusterEvent, HealthOutcome, LocalEndpointsOutcome, LocalEndpointsReport, ServiceName, TrafficPolicy},
+    cluster::{
+        ClusterEvent, HealthOutcome, LocalEndpointsOutcome, LocalEndpointsReport, ReadOutcome, ServiceName,
+        TrafficPolicy,
+    },
     event::{Action, Event},
     settings::{RoutingSettings, Settings},
     verdict::{Condition, Reason, RouteState},
@@ -280,4 +283,16 @@ fn e6_a_withdrawn_service_that_gains_a_port_has_its_window_from_then() {
     world.fence_shows();
     let answer = world.run_out();
     assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 11_000));
+}
+
+#[test]
+fn e5_a_node_that_has_gone_is_not_one_of_too_many() {
+    let mut world =
+        withdrawn(Settings { routing: Some(RoutingSettings { max_nodes: 2, ..routing() }), ..with_routing() });
+    world.cluster.reads = Some(ReadOutcome::Forbidden("forbidden".to_owned()));
+    world.say(ClusterEvent::NodeRemoved(node("there").name));
+    world.say(ClusterEvent::NodeAdded(node("new")));
+    world.run_to(10_000);
+    assert_eq!(world.answers.len(), 0, "there are two nodes, and both are awaited");
+    assert_eq!(world.holding(), [Condition::Routing]);
 }

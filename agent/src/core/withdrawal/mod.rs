@@ -126,7 +126,7 @@ impl Withdrawal {
                 }
             }
             ClusterEvent::NodeAdded(node) => self.node_added(node),
-            ClusterEvent::NodeRemoved(name) => self.confirmations.node_removed(name),
+            ClusterEvent::NodeRemoved(name) => self.node_removed(name),
             ClusterEvent::Health(report) => self.confirmations.health(report),
             ClusterEvent::LocalEndpoints(report) => self.balancers.answered(report),
             ClusterEvent::Fence(progress) => self.confirmations.fence(progress),
@@ -332,6 +332,13 @@ impl Withdrawal {
         self.confirmations.node_added(&node.name, node.system);
         if let Nodes::Listed(known) = &mut self.nodes {
             known.insert(node.name.clone());
+        }
+    }
+
+    fn node_removed(&mut self, name: &NodeName) {
+        self.confirmations.node_removed(name);
+        if let Nodes::Listed(known) = &mut self.nodes {
+            known.remove(name);
         }
     }
 
