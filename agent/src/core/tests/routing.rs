@@ -8,7 +8,7 @@ use super::{
 use crate::core::{
     cluster::{
         ClusterEvent, HealthOutcome, LocalEndpointsOutcome, LocalEndpointsReport, ReadOutcome, ServiceName,
-        TrafficPolicy,
+        ServiceProxy, TrafficPolicy,
     },
     event::{Action, Event},
     settings::{RoutingSettings, Settings},
@@ -295,4 +295,18 @@ fn e5_a_node_that_has_gone_is_not_one_of_too_many() {
     world.run_to(10_000);
     assert_eq!(world.answers.len(), 0, "there are two nodes, and both are awaited");
     assert_eq!(world.holding(), [Condition::Routing]);
+}
+
+#[test]
+fn w8_without_a_node_that_was_asked_nothing_is_claimed() {
+    let accept = std::collections::BTreeSet::from(["headless/web".to_owned()]);
+    let accepting = RoutingSettings { accept, fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(accepting), ..with_routing() });
+    for slice in world.cluster.slices.values_mut() {
+        slice.proxy = ServiceProxy::Headless;
+    }
+    world.hook();
+    let answer = world.run_out();
+    assert_eq!(answer.reason(), Reason::Unverified, "the pod is listed ready all the while");
+    assert_eq!(answer.unseen(), ["nodes"]);
 }

@@ -128,6 +128,10 @@ impl Withdrawal {
                 paths.insert(unobserved("nodes", None, why.clone()));
             }
         }
+        if self.is_unrouted() && self.routing.families().is_empty() {
+            let why = "no Service that kube-proxy serves lists the pod, so no node was asked".to_owned();
+            paths.insert(unobserved("nodes", None, why));
+        }
         paths
     }
 }
