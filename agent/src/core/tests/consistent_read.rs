@@ -180,3 +180,23 @@ fn c9_a_relist_makes_the_read_again() {
     assert_eq!(world.answers.len(), 0);
     assert_eq!(world.reads(), [2500, 2600]);
 }
+
+#[test]
+fn c9_a_read_that_fails_waits_before_the_next_whatever_an_earlier_one_showed() {
+    let mut world = confirmed();
+    world.syn(80);
+    world.answer_read(world.last_read());
+    for syn_at in [4000, 5900] {
+        world.run_to(syn_at);
+        world.syn(80);
+    }
+    // Quiet until 7900; the first read counts no longer by then.
+    world.run_to(7700);
+    assert_eq!(world.reads(), [2500, 7650]);
+    world.cluster.reads = Some(ReadOutcome::Failed("429".to_owned()));
+    world.answer_read(world.last_read());
+    world.run_to(7949);
+    assert_eq!(world.reads(), [2500, 7650]);
+    world.run_to(7951);
+    assert_eq!(world.reads(), [2500, 7650, 7950]);
+}

@@ -61,7 +61,7 @@ impl ConsistentRead {
         }
         let began = self.asked.as_ref().map(|asked| asked.at).max(self.done.map(|done| done.began));
         let counts_until = began.filter(|began| *began >= since).map(|began| began + fresh + Duration::from_nanos(1));
-        Some(counts_until.or(self.not_before).unwrap_or_default())
+        Some(counts_until.max(self.not_before).unwrap_or_default())
     }
 
     /// Whether one is asked for, or is to be asked for again.
