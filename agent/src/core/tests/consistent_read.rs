@@ -200,3 +200,35 @@ fn c9_a_read_that_fails_waits_before_the_next_whatever_an_earlier_one_showed() {
     world.run_to(7951);
     assert_eq!(world.reads(), [2500, 7650, 7950]);
 }
+
+#[test]
+fn c9_a_node_that_the_watch_told_of_since_is_not_gone_because_a_read_lacks_it() {
+    let mut world = confirmed();
+    world.run_to(2600);
+    world.say(ClusterEvent::NodeAdded(node("new")));
+    world.run_to(2700);
+    // It began before the node joined, and the API server lets nobody read any more after it.
+    world.answer_read(world.last_read());
+    world.cluster.reads = Some(ReadOutcome::Forbidden("forbidden".to_owned()));
+    world.answer_read(world.last_read());
+    world.run_to(10_000);
+    assert_eq!(world.answers.len(), 0, "the node is awaited");
+    assert_eq!(world.holding(), [Condition::Routing]);
+}
+
+#[test]
+fn c9_a_node_that_the_watch_saw_go_is_not_brought_back_by_an_earlier_read() {
+    let mut world = confirmed();
+    let early = world.last_read();
+    world.run_to(2600);
+    world.say(ClusterEvent::NodeRemoved(node("there").name));
+    world.answer_read(early);
+    world.cluster.reads = Some(ReadOutcome::Failed("503".to_owned()));
+    world.answer_read(world.last_read());
+    world.cluster.nodes = [node("here")].to_vec();
+    world.cluster.reads = None;
+    world.run_to(3000);
+    world.answer_read(world.last_read());
+    world.run_to(3100);
+    assert_eq!(world.reasons(), [Reason::Unverified], "nobody can tell more of it");
+}

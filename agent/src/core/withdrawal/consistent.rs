@@ -7,7 +7,7 @@ use std::{
 
 use super::super::{
     clock::Monotonic,
-    cluster::{ReadId, ReadOutcome, ResourceVersion, ServiceName, SliceName, Snapshot},
+    cluster::{NodeName, ReadId, ReadOutcome, ResourceVersion, ServiceName, SliceName, Snapshot},
     routing::Routing,
 };
 
@@ -32,6 +32,8 @@ struct Asked {
     at: Monotonic,
     /// What was believed when it was asked for, and what the watch delivered since: a read may show any of it.
     known: BTreeSet<Fact>,
+    /// The nodes that the watch has told of since: what a read shows of them may be older.
+    nodes_told: BTreeSet<NodeName>,
     /// What it shows that the watch has not delivered, and until when that is awaited.
     awaited: Option<(BTreeSet<Fact>, Monotonic)>,
 }
@@ -72,7 +74,20 @@ impl ConsistentRead {
     /// Begins one.
     pub(super) fn ask(&mut self, id: ReadId, routing: &Routing, now: Monotonic) {
         self.not_before = None;
-        self.asked = Some(Asked { id, at: now, known: believed(routing), awaited: None });
+        let nodes_told = BTreeSet::new();
+        self.asked = Some(Asked { id, at: now, known: believed(routing), nodes_told, awaited: None });
+    }
+
+    /// The watch told of these nodes.
+    pub(super) fn nodes_told<'a>(&mut self, names: impl IntoIterator<Item = &'a NodeName>) {
+        if let Some(asked) = &mut self.asked {
+            asked.nodes_told.extend(names.into_iter().cloned());
+        }
+    }
+
+    /// Of which nodes an answer to this read tells nothing new; `None`: of none, as it is an older read.
+    pub(super) fn nodes_told_since(&self, id: ReadId) -> Option<&BTreeSet<NodeName>> {
+        self.asked.as_ref().filter(|asked| asked.id == id).map(|asked| &asked.nodes_told)
     }
 
     /// The watch has been listed anew, which is more than it was asked to deliver: what a read awaited may be hidden in

@@ -119,7 +119,13 @@ impl Withdrawal {
                 self.policies_changed(&changes, now, journal);
             }
             ClusterEvent::ServicesUnreadable(why) => self.routing.services_unreadable(why.clone()),
-            ClusterEvent::NodesListed(nodes) => self.nodes_listed(nodes),
+            ClusterEvent::NodesListed(nodes) => {
+                if let Nodes::Listed(before) = &self.nodes {
+                    self.read.nodes_told(before);
+                }
+                self.read.nodes_told(nodes.iter().map(|node| &node.name));
+                self.nodes_listed(nodes, &BTreeSet::new());
+            }
             ClusterEvent::NodesUnreadable(why) => {
                 if !matches!(self.nodes, Nodes::Listed(_)) {
                     self.nodes = Nodes::Unreadable(why.clone());
@@ -139,8 +145,9 @@ impl Withdrawal {
             ClusterEvent::ConsistentRead(id, outcome) => {
                 if let ReadOutcome::Shows(snapshot) = outcome
                     && let Some(nodes) = &snapshot.nodes
+                    && let Some(told_since) = self.read.nodes_told_since(*id).cloned()
                 {
-                    self.nodes_listed(nodes);
+                    self.nodes_listed(nodes, &told_since);
                 }
                 self.read.answered(*id, outcome, &self.routing, self.settings.poll_timeout, now);
                 match outcome {
@@ -315,20 +322,24 @@ impl Withdrawal {
         }
     }
 
-    fn nodes_listed(&mut self, nodes: &[Node]) {
-        let listed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+    /// A list of the nodes, that says nothing of those that are `told_since`: they stay as they are.
+    fn nodes_listed(&mut self, nodes: &[Node], told_since: &BTreeSet<NodeName>) {
+        let nodes = || nodes.iter().filter(|node| !told_since.contains(&node.name));
+        let mut listed: BTreeSet<NodeName> = nodes().map(|node| node.name.clone()).collect();
         if let Nodes::Listed(before) = &self.nodes {
+            listed.extend(before.intersection(told_since).cloned());
             for gone in before.difference(&listed) {
                 self.confirmations.node_removed(gone);
             }
         }
-        for node in nodes {
+        for node in nodes() {
             self.confirmations.node_added(&node.name, node.system);
         }
         self.nodes = Nodes::Listed(listed);
     }
 
     fn node_added(&mut self, node: &Node) {
+        self.read.nodes_told([&node.name]);
         self.confirmations.node_added(&node.name, node.system);
         if let Nodes::Listed(known) = &mut self.nodes {
             known.insert(node.name.clone());
@@ -336,6 +347,7 @@ impl Withdrawal {
     }
 
     fn node_removed(&mut self, name: &NodeName) {
+        self.read.nodes_told([name]);
         self.confirmations.node_removed(name);
         if let Nodes::Listed(known) = &mut self.nodes {
             known.remove(name);
