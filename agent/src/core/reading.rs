@@ -40,6 +40,11 @@ impl Core {
 
     pub(super) fn take_evidence(&mut self, mut evidence: Evidence, now: Monotonic) {
         if self.evidence.as_ref().is_some_and(|newer| newer.taken_at > evidence.taken_at) {
+            if let Some(asked) = self.reading.filter(|asked| asked.answered_by(&evidence)) {
+                // Nothing else will answer it.
+                self.reading = None;
+                self.read_anew(asked.depth, now);
+            }
             return;
         }
         if self.reading.is_some_and(|asked| asked.answered_by(&evidence)) {

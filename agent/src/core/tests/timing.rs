@@ -119,3 +119,17 @@ fn nothing_is_due_before_it_was_said_to_be() {
         }
     }
 }
+
+#[test]
+fn a_reading_that_a_later_one_overtakes_is_made_again() {
+    let mut world = World::at_rest(settings());
+    let caller = crate::core::event::CallerId(1);
+    world.core.handle(Event::HookCalled { caller, wall_time: String::new() }, world.now);
+    while world.core.poll().is_some() {}
+    // The reading that was asked for takes its time, and somebody looks at the status meanwhile.
+    let deep = world.truth.evidence(Depth::Handshakes, world.now);
+    world.run_to(5);
+    world.look();
+    world.handle(Event::Evidence(Box::new(deep)));
+    assert_eq!(world.run_out().at_ms(), 2000);
+}
