@@ -311,7 +311,7 @@ impl Drain {
         }
         let ready = pod_before[0] || pod[0];
         let fallback = (pod_before[1] || pod[1]) && !(peer_before == Some(READY) && peer == Some(READY));
-        self.undelivered |= !said;
+        self.undelivered = !said;
         if said && (ready || fallback) {
             self.routed = self.world.now;
         }
