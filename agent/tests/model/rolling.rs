@@ -113,7 +113,7 @@ fn by_syncs(service: Service) -> Setting {
 /// C6 and C7.
 fn by_waiting(service: Service, setting: fn(Limits, Limits) -> Setting) -> Setting {
     let limits = |ticks, writes, unrelated, relists| Limits { ticks, unrelated, ..self::relists(writes, relists, 0) };
-    Setting { service, ..setting(limits(5, 2, 1, 0), limits(6, 6, 1, 1)) }
+    Setting { service, ..setting(limits(5, 2, 1, 0), limits(5, 6, 1, 1)) }
 }
 
 holds!(witness_in_a_rolling_update, relisted(UPDATE));
@@ -122,7 +122,7 @@ holds!(witness_while_an_endpoint_moves_with_a_gap, relisted(ENDPOINT_MOVES_WITH_
 holds!(witness_while_the_pods_entry_moves, relisted(POD_MOVES));
 holds!(witness_where_new_pods_lack_a_port, relisted(PORT_MISSING));
 holds!(witness_under_local, relisted(UNDER_LOCAL));
-holds!(witness_whatever_is_written, by_the_fence(ANYTHING, relists(2, 1, 0), relists(3, 1, 0)));
+holds!(witness_whatever_is_written, by_the_fence(ANYTHING, relists(2, 1, 0), relists(3, 0, 0)));
 
 holds!(witness_in_a_rolling_update_when_the_agent_is_late, agent_late(UPDATE));
 holds!(witness_while_an_endpoint_moves_when_the_agent_is_late, agent_late(ENDPOINT_MOVES));

@@ -28,6 +28,18 @@ fn withdrawn(settings: Settings) -> World {
     world
 }
 
+/// What this node's `healthCheckNodePort` of the Service answers.
+fn local_endpoints(world: &mut World, endpoints: u64) {
+    let (sent_at, received_at) = (world.now, world.now);
+    world.say(ClusterEvent::LocalEndpoints(LocalEndpointsReport {
+        service: ServiceName("web".to_owned()),
+        connection: crate::core::cluster::ConnectionId(7),
+        sent_at,
+        received_at,
+        outcome: LocalEndpointsOutcome::Endpoints(endpoints),
+    }));
+}
+
 #[test]
 fn e5_a_pod_that_is_routed_to_holds_the_drain_to_its_bound() {
     let mut world = World::at_rest(with_routing());
@@ -229,23 +241,13 @@ fn e6_counts_from_the_first_zero_of_this_node() {
     service.health_check_node_port = Some(32_000);
     world.cluster.services.insert(service.name.clone(), service);
     world.hook();
-    let local = |world: &mut World, endpoints: u64| {
-        let (sent_at, received_at) = (world.now, world.now);
-        world.say(ClusterEvent::LocalEndpoints(LocalEndpointsReport {
-            service: ServiceName("web".to_owned()),
-            connection: crate::core::cluster::ConnectionId(7),
-            sent_at,
-            received_at,
-            outcome: LocalEndpointsOutcome::Endpoints(endpoints),
-        }));
-    };
-    local(&mut world, 1);
+    local_endpoints(&mut world, 1);
     world.run_to(100);
     world.slice(&[(1, LEAVING), (2, READY)]);
     world.run_to(2500);
     world.fence_shows();
     world.run_to(3000);
-    local(&mut world, 0);
+    local_endpoints(&mut world, 0);
     let answer = world.run_out();
     assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 13_000));
 }
@@ -309,4 +311,21 @@ fn w8_without_a_node_that_was_asked_nothing_is_claimed() {
     let answer = world.run_out();
     assert_eq!(answer.reason(), Reason::Unverified, "the pod is listed ready all the while");
     assert_eq!(answer.unseen(), ["nodes"]);
+}
+
+/// In a normal deletion the endpoint passes through "serving, not ready": 0 is answered then, and the fallback still
+/// routes here.
+#[test]
+fn c8_zero_local_endpoints_confirm_no_node() {
+    let mut world = World::at_rest(with_routing());
+    let mut service = world.cluster.service(TrafficPolicy::Cluster);
+    service.health_check_node_port = Some(32_000);
+    world.cluster.services.insert(service.name.clone(), service);
+    world.hook();
+    local_endpoints(&mut world, 1);
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_to(3000);
+    local_endpoints(&mut world, 0);
+    assert_eq!(world.run_out().reason(), Reason::Bound, "no node has shown anything");
 }

@@ -200,6 +200,8 @@ fn what_is_due_next_is_when_an_answer_counts_for_more() {
     assert_eq!(scene.confirmations.next_due(at(1_000 + STEADY)), None);
 
     scene.answer(3_000, 1);
+    let from_the_change = scene.confirmations.node_due(&node("a"), at(9_000));
+    assert_eq!(from_the_change, Some(at(1_000 + STEADY)), "an edge and the wait from the change");
     let due = |scene: &Scene| scene.confirmations.node_due(&node("a"), at(1_000 + STEADY));
     assert_eq!(due(&scene), Some(at(3_000 + STEADY)), "the wait counts from the base");
     scene.answer(3_000 + STEADY, 1);

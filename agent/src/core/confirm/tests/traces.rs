@@ -4,7 +4,7 @@ use super::*;
 
 /// An unrelated sync took its snapshot before the withdrawal, and stamps after it.
 #[test]
-fn a1_a_sync_under_way_stamps_after_the_change() {
+fn trace_a1_a_sync_under_way_stamps_after_the_change() {
     let mut scene = Scene::new();
     scene.answer(0, 1);
     scene.change(10);
@@ -15,7 +15,7 @@ fn a1_a_sync_under_way_stamps_after_the_change() {
 
 /// kube-proxy dies, its rules stay, and it stamps as it starts.
 #[test]
-fn a2_a_process_stamps_as_it_starts() {
+fn trace_a2_a_process_stamps_as_it_starts() {
     let mut scene = Scene::new();
     scene.answer(0, 1);
     scene.change(10);
@@ -28,7 +28,7 @@ fn a2_a_process_stamps_as_it_starts() {
 
 /// The node's clock steps back, so that an old stamp would look newer than the change.
 #[test]
-fn a3_a_clock_steps_back() {
+fn trace_a3_a_clock_steps_back() {
     let mut scene = Scene::new();
     scene.answer(0, 1_000_000_000);
     scene.change(10);
@@ -39,7 +39,7 @@ fn a3_a_clock_steps_back() {
 
 /// The sync under way stamps, kube-proxy restarts between two polls, and stamps again.
 #[test]
-fn b2_a_restart_between_two_polls_makes_the_second_stamp() {
+fn trace_b2_a_restart_between_two_polls_makes_the_second_stamp() {
     let mut scene = Scene::new();
     scene.answer(0, 1);
     scene.change(10);
@@ -52,7 +52,7 @@ fn b2_a_restart_between_two_polls_makes_the_second_stamp() {
 
 /// Two unrelated syncs stamp within `watchLag`, while the node has not heard of the withdrawal.
 #[test]
-fn b4_and_b5_two_syncs_that_do_not_have_the_change() {
+fn trace_b4_and_b5_two_syncs_that_do_not_have_the_change() {
     let mut scene = Scene::new();
     scene.answer(0, 1);
     scene.change(10);
@@ -64,7 +64,7 @@ fn b4_and_b5_two_syncs_that_do_not_have_the_change() {
 
 /// The withdrawal was taken back, and the agent's watch is late: when it hears of it, that voids.
 #[test]
-fn b6_a_withdrawal_that_was_taken_back() {
+fn trace_b6_a_withdrawal_that_was_taken_back() {
     let mut scene = Scene::changed_at(0);
     for (millis, stamp) in [(WATCH_LAG, 1), (WATCH_LAG + 10, 2), (WATCH_LAG + 20, 3)] {
         scene.answer(millis, stamp);
@@ -75,7 +75,7 @@ fn b6_a_withdrawal_that_was_taken_back() {
 
 /// The sync under way stamps; the next one, which has the change, still runs.
 #[test]
-fn d1_settling_while_the_sync_with_the_change_still_runs() {
+fn trace_d1_settling_while_the_sync_with_the_change_still_runs() {
     let mut scene = Scene::changed_at(0);
     scene.answer(0, 1);
     scene.answer(SYNC_TIME, 2);
@@ -85,7 +85,7 @@ fn d1_settling_while_the_sync_with_the_change_still_runs() {
 
 /// The pending time was deleted, so that `healthy` is true while a change is queued, for ever. No wait confirms.
 #[test]
-fn e1_and_e2_healthy_with_a_change_queued() {
+fn trace_e1_and_e2_healthy_with_a_change_queued() {
     let mut scene = Scene::changed_at(0);
     scene.answer(0, 1);
     scene.answer(60_000, 1);
@@ -96,7 +96,7 @@ fn e1_and_e2_healthy_with_a_change_queued() {
 /// A change within `watchLag`; the sync under way makes the edge; the next, which has the change, fails. The answer
 /// after the wait says `noFailedSync`, and an edge alone counts only when it is later.
 #[test]
-fn s3_the_edge_is_not_the_syncs_that_failed() {
+fn trace_s3_the_edge_is_not_the_syncs_that_failed() {
     let mut scene = Scene::changed_at(0);
     scene.answer(0, 1);
     scene.answer(WATCH_LAG, 2);
@@ -108,7 +108,7 @@ fn s3_the_edge_is_not_the_syncs_that_failed() {
 
 /// It dies, its rules stay; it starts after the wait, stamps without a sync, and answers that it is healthy.
 #[test]
-fn s9_a_process_that_started_after_the_wait() {
+fn trace_s9_a_process_that_started_after_the_wait() {
     let mut scene = Scene::changed_at(0);
     scene.answer(0, 1);
     scene.report("a", 10, HealthOutcome::Broken);
@@ -122,7 +122,7 @@ fn s9_a_process_that_started_after_the_wait() {
 
 /// A marker was seen before the change came: the withdrawal that it would confirm is another.
 #[test]
-fn h3_and_h4_the_change_came_after_the_marker() {
+fn trace_h3_and_h4_the_change_came_after_the_marker() {
     let mut scene = Scene::changed_at(0);
     scene.ask_fence(1, 0);
     scene.change(WATCH_LAG);
@@ -132,7 +132,7 @@ fn h3_and_h4_the_change_came_after_the_marker() {
 
 /// The process that showed the markers died within `watchLag`; the next one lists what is older than the withdrawal.
 #[test]
-fn h22_a_marker_in_the_rules_of_a_dead_process() {
+fn trace_h22_a_marker_in_the_rules_of_a_dead_process() {
     let mut scene = Scene::changed_at(0);
     scene.ask_fence(1, 0);
     scene.fence_shows(1, WATCH_LAG - 1);
