@@ -40,6 +40,8 @@ pub(super) struct Termination {
     /// Until when a sign may come that needs no read; `None` where the caller is believed.
     guarded_until: Option<Monotonic>,
     sign: Option<Sign>,
+    /// A read within the guard showed that the pod was not terminating then.
+    denied: bool,
     read: Read,
 }
 
@@ -58,7 +60,7 @@ enum Read {
 impl Termination {
     /// Nothing is known yet of the pod of a hook that is `called`. `guard` is `restartGuard`; `None` believes the caller.
     pub(super) fn new(guard: Option<Duration>, called: Monotonic) -> Self {
-        Self { guarded_until: guard.map(|guard| called + guard), sign: None, read: Read::Due(called) }
+        Self { guarded_until: guard.map(|guard| called + guard), sign: None, denied: false, read: Read::Due(called) }
     }
 
     /// A sign came. `true` if it is the first.
@@ -98,6 +100,7 @@ impl Termination {
         if *asked != id {
             return false;
         }
+        self.denied |= *outcome == PodRead::NotTerminating;
         self.read = match outcome {
             PodRead::Terminating => Read::Due(now),
             // The pod may be deleted yet, or the own hook be on its way: only what is read after all that counts.
@@ -117,7 +120,7 @@ impl Termination {
     /// S4: from when on the server in the pod may be told, by what is known now.
     pub(super) fn tells_from(&self) -> Option<Monotonic> {
         match (self.guarded_until, self.sign) {
-            _ if self.is_refuted() => None,
+            (Some(_), None) if self.denied => None,
             (None, _) | (_, Some(_)) => Some(Monotonic::default()),
             (Some(guarded_until), None) if matches!(self.read, Read::Forbidden(_)) => Some(guarded_until),
             // The read that begins at the guard's end is waited for, but not for long.

@@ -54,6 +54,20 @@ fn s4_what_was_told_to_a_pod_that_is_not_terminating_is_taken_back() {
 }
 
 #[test]
+fn s4_a_pod_that_was_last_known_not_to_terminate_is_told_nothing_while_nobody_can_say() {
+    let guarded = Settings { restart_guard: Some(ms(5000)), ..with(FailAfter::Fixed(ms(0))) };
+    let mut world = World::at_rest(guarded);
+    world.cluster.pod = Some(PodRead::NotTerminating);
+    world.hook();
+    world.cluster.pod = Some(PodRead::Failed("503".to_owned()));
+    world.run_to(20_000);
+    assert!(world.cluster.told.is_empty(), "{:?}", world.cluster.told);
+    world.cluster.pod = Some(PodRead::Terminating);
+    world.run_to(20_500);
+    assert_eq!(world.cluster.told, [(20_250, Phase::Announce), (20_250, Phase::FailReadiness)]);
+}
+
+#[test]
 fn phases_readiness_fails_once_another_endpoint_takes_over() {
     let mut world = World::at_rest(with(FailAfter::Auto));
     world.hook();
