@@ -101,9 +101,9 @@ impl Core {
                 self.actions.push_back(Action::ReadPod(id));
             }
         }
-        let situation = drain.situation(settings);
         let mut tell_due = None;
         if let Some(fail_after) = settings.fail_after {
+            let situation = drain.situation(settings);
             while let Some(phase) = drain.phases.advance(fail_after, situation, now) {
                 self.actions.push_back(Action::Tell(phase));
             }

@@ -33,9 +33,22 @@ pub(super) struct Withdrawal {
     nodes: Nodes,
     /// When something last came that an end would rest on.
     evidence_at: Monotonic,
+    /// What slices and Services say, as of the last event: with many nodes most events are of nodes, and leave it as it is.
+    summary: Summary,
     /// E5 but for the consistent read, as of the last event.
     withdrawn: bool,
     read: ConsistentRead,
+}
+
+/// What [`Routing`] says in all.
+#[derive(Clone, Debug, Default)]
+struct Summary {
+    /// Every Service that lists the pod is withdrawn.
+    unrouted: bool,
+    /// The families that nodes are to confirm.
+    families: BTreeSet<Family>,
+    /// S5: a slice lists the pod as terminating.
+    terminating: bool,
 }
 
 /// The list of nodes.
@@ -74,6 +87,7 @@ impl Withdrawal {
             settings: settings.clone(),
             nodes: Nodes::Awaited,
             evidence_at: now,
+            summary: Summary::default(),
             withdrawn: false,
             read: ConsistentRead::default(),
         }
@@ -118,7 +132,10 @@ impl Withdrawal {
                 self.read.delivered(Fact::Service(name.clone(), None), now);
                 self.policies_changed(&changes, now, journal);
             }
-            ClusterEvent::ServicesUnreadable(why) => self.routing.services_unreadable(why.clone()),
+            ClusterEvent::ServicesUnreadable(why) => {
+                self.routing.services_unreadable(why.clone());
+                self.summary = Summary::of(&self.routing);
+            }
             ClusterEvent::NodesListed(nodes) => {
                 if let Nodes::Listed(before) = &self.nodes {
                     self.read.nodes_told(before);
@@ -251,12 +268,12 @@ impl Withdrawal {
 
     /// S5: whether a slice lists the pod as terminating.
     pub(super) fn lists_the_pod_terminating(&self) -> bool {
-        self.routing.lists_the_pod_terminating()
+        self.summary.terminating
     }
 
     /// Every Service that lists the pod is withdrawn, as far as slices and Services say.
     pub(super) fn is_unrouted(&self) -> bool {
-        self.routing.known() && !self.routing.routes().any(|route| route.state.is_routed())
+        self.summary.unrouted
     }
 
     /// E5 but for the consistent read: every Service that lists the pod is withdrawn, and no node is pending.
@@ -266,7 +283,7 @@ impl Withdrawal {
             Nodes::Unreadable(_) => true,
             Nodes::Listed(nodes) => {
                 self.are_too_many(nodes)
-                    || self.routing.families().into_iter().all(|family| self.confirmations.complete(family))
+                    || self.summary.families.iter().all(|family| self.confirmations.complete(*family))
             }
         };
         nodes && self.is_unrouted()
@@ -278,10 +295,9 @@ impl Withdrawal {
     }
 
     fn changed(&mut self, changes: &Changes, now: Monotonic, journal: &mut Journal) {
+        self.summary = Summary::of(&self.routing);
         for family in &changes.relevant {
             self.confirmations.relevant_change(*family, now);
-        }
-        for family in &changes.relevant {
             journal.record(now, Transition::RelevantChange(*family));
         }
         for Turn { service, port, family, state } in &changes.turns {
@@ -356,5 +372,15 @@ impl Withdrawal {
 
     fn tallies(&self) -> ByFamily<Tally> {
         ByFamily { v4: self.confirmations.tally(Family::V4), v6: self.confirmations.tally(Family::V6) }
+    }
+}
+
+impl Summary {
+    fn of(routing: &Routing) -> Self {
+        Self {
+            unrouted: routing.known() && !routing.routes().any(|route| route.state.is_routed()),
+            families: routing.families(),
+            terminating: routing.lists_the_pod_terminating(),
+        }
     }
 }
