@@ -7,6 +7,7 @@ mod demo;
 mod lab_program;
 mod lint;
 mod model;
+mod mutate;
 mod nightly;
 mod object;
 mod process;
@@ -69,6 +70,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Break the decision core in every small way, and show which breakages no test notices
+    Mutate(mutate::Choice),
     /// Show one promise with full numbers, on the release build
     Prove {
         /// The promise's name and its arguments
@@ -113,6 +116,7 @@ fn run(verb: Verb) -> Result<()> {
             demo::run(&root, profile, &arguments)
         }
         Verb::Model { deep, json } => model::run(&root, deep, json),
+        Verb::Mutate(choice) => mutate::run(&root, &choice),
         Verb::Prove { arguments } => prove::run(&root, &arguments),
         Verb::Simulate { arguments } => simulate::run(&root, &arguments),
         Verb::Bench { arguments } => bench::run(&root, &arguments),

@@ -4,6 +4,7 @@ mod apt;
 mod apt_sources;
 mod bpf_linker;
 mod cache;
+pub(crate) mod cargo_mutants;
 mod rust_src;
 mod system_packages;
 
