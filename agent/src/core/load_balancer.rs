@@ -201,7 +201,8 @@ mod tests {
         load_balancers.withdrawn(&web(), at(5));
         answer(&mut load_balancers, 1, 6, Endpoints(1));
         answer(&mut load_balancers, 1, 7, Broken);
-        answer(&mut load_balancers, 1, 8, Endpoints(0));
+        answer(&mut load_balancers, 1, 8, Endpoints(1));
+        answer(&mut load_balancers, 1, 9, Endpoints(0));
         answer(&mut load_balancers, 2, 9, Endpoints(0));
         assert_eq!(load_balancers.met_from(), Some(at(15)), "a starting kube-proxy says zero");
         answer(&mut load_balancers, 2, 10, Endpoints(1));
@@ -210,8 +211,9 @@ mod tests {
         answer(&mut load_balancers, 2, 12, Endpoints(0));
         assert_eq!(load_balancers.met_from(), Some(at(22)));
         answer(&mut load_balancers, 2, 11, Endpoints(1));
+        answer(&mut load_balancers, 2, 13, Endpoints(0));
         assert_eq!(load_balancers.met_from(), Some(at(22)), "it came out of turn");
-        answer(&mut load_balancers, 2, 13, Broken);
+        answer(&mut load_balancers, 2, 14, Broken);
         assert_eq!(load_balancers.met_from(), Some(at(22)), "a fault makes no drain shorter");
     }
 

@@ -128,10 +128,14 @@ impl Setting {
             1 => Some(format!("1 {one}")),
             _ => Some(format!("{count} {many}")),
         };
-        let ordered = matches!(self.service.writes, Writes::InOrder(_));
+        let in_order = match self.service.writes {
+            Writes::InOrder(all) => Some(all.len()),
+            Writes::Any(_) => None,
+        };
+        let writes = in_order.map_or(writes, |all| writes.min(u8::try_from(all).unwrap_or(u8::MAX)));
         let said = [
             count(ticks, "tick", "ticks"),
-            count(writes, "write", if ordered { "writes in order" } else { "writes of any content" }),
+            count(writes, "write", if in_order.is_some() { "writes in order" } else { "writes of any content" }),
             count(unrelated, "other sync", "other syncs"),
             count(restarts, "restart", "restarts"),
             count(failures, "failed sync", "failed syncs"),

@@ -8,6 +8,8 @@ use super::super::cluster::{ResourceVersion, Service, ServiceName, ServiceProxy,
 #[derive(Clone, Debug, Default)]
 pub(super) struct Policies {
     reading: Reading,
+    /// A list has completed: whatever comes after it is news, also where they could not be read in between.
+    listed: bool,
     services: BTreeMap<ServiceName, Service>,
 }
 
@@ -40,7 +42,7 @@ impl Policies {
             before.map(|service| &service.version) != after.map(|service| &service.version)
         };
         let changed = names.into_iter().filter(differs).collect();
-        let is_news = !self.is_first_list();
+        let is_news = std::mem::replace(&mut self.listed, true);
         self.services = listed;
         self.reading = Reading::Read;
         Affected { services: changed, is_news }
@@ -88,13 +90,9 @@ impl Policies {
         self.services.iter().map(|(name, service)| (name, &service.version))
     }
 
-    fn is_first_list(&self) -> bool {
-        self.services.is_empty() && !matches!(self.reading, Reading::Read)
-    }
-
     fn affected(&self, name: ServiceName, same: bool) -> Affected {
         let services = if same { BTreeSet::new() } else { BTreeSet::from([name]) };
-        Affected { services, is_news: matches!(self.reading, Reading::Read) }
+        Affected { services, is_news: self.listed }
     }
 }
 

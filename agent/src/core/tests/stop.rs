@@ -90,6 +90,30 @@ fn s7_term_long_after_a_drain_counts_from_the_signal() {
 }
 
 #[test]
+fn s7_term_at_the_end_of_a_drains_limit_counts_from_the_signal_too() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(30_000);
+    world.handle(Event::Terminate);
+    assert_eq!(world.exited, None);
+    world.run_to(100_000);
+    assert_eq!(world.exited, Some(at(60_000)));
+}
+
+#[test]
+fn s7_after_a_drain_one_reading_without_a_listener_is_enough() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(3000);
+    world.handle(Event::Terminate);
+    world.run_to(4000);
+    world.truth.listeners.clear();
+    world.run_to(5000);
+    let since: Vec<_> = world.readings.iter().map(|(time, _)| *time).filter(|time| *time > at(4000)).collect();
+    assert_eq!(since, [world.exited.unwrap()]);
+}
+
+#[test]
 fn s7_a_hook_that_is_called_after_the_signal_gets_its_drain() {
     let mut world = World::at_rest(settings());
     world.handle(Event::Terminate);

@@ -28,6 +28,18 @@ fn s9_at_rest_the_set_follows_the_open_listeners() {
 }
 
 #[test]
+fn s9_at_rest_a_closed_listener_is_watched_for_ten_seconds() {
+    let mut world = World::at_rest(settings());
+    world.run_to(1000);
+    world.truth.listeners.remove(&port(443));
+    world.look();
+    world.run_to(10_999).look();
+    assert_eq!(watched(&world), [80, 443]);
+    world.run_to(11_000).look();
+    assert_eq!(watched(&world), [80]);
+}
+
+#[test]
 fn s9_a_listener_that_closed_just_before_the_hooks_call_stays_watched() {
     let mut world = World::at_rest(settings());
     world.run_to(1000);

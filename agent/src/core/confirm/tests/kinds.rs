@@ -160,6 +160,7 @@ fn c13_stronger_replaces_weaker_and_says_what_it_assumes() {
     scene.answer(STEADY, 2);
     let assumes: &[_] = &[WatchLag, SyncTime, MinSync, NoFailedSync];
     assert_eq!(scene.state(), NodeState::Confirmed { by: By::SettledByWait, assumes });
+    assert!(!scene.confirmations.wants_health(&node("a"), Family::V4), "it is a confirmation");
 
     let bounds = scene.confirmations.bounds;
     let texts: Vec<_> =

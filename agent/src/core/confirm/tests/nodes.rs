@@ -179,6 +179,7 @@ fn c14_a_syn_through_a_confirmed_node_voids_its_confirmation() {
     assert_eq!(scene.tally(), Tally { pending: 1, ..Tally::default() });
 
     assert_eq!(scene.confirmations.fence_due(Family::V4), Some(at(5_000)));
+    assert_eq!(scene.confirmations.node_due(&node("a"), at(5_000)), Some(at(5_000 + WATCH_LAG)), "it is asked anew");
     scene.fence_shows(1, 10_000);
     assert_eq!(scene.by(), None, "the markers from before it do not count");
     scene.answer(5_000 + WATCH_LAG, 4);

@@ -75,3 +75,20 @@ fn c10_a_relist_of_a_service_that_never_listed_the_pod_is_none() {
     scene.relist(&[("a", &[(FAR, READY)]), ("b", &[])]);
     assert_eq!(scene.routing.generation(Family::V4), 0);
 }
+
+/// Else every Service that ever was in the namespace would cost memory until the drain's end.
+#[test]
+fn a_service_that_is_gone_and_never_listed_the_pod_is_forgotten() {
+    let mut scene = Scene::listed(&[("a", &[(FAR, READY)])]);
+    assert_eq!(scene.routing.backends.len(), 1);
+    scene.remove("a");
+    assert_eq!(scene.routing.backends.len(), 0);
+
+    let mut scene = Scene::listed(&[("a", &[(FAR, READY)])]);
+    scene.relist(&[]);
+    assert_eq!(scene.routing.backends.len(), 0);
+
+    let mut scene = Scene::listed(&[("a", &[(POD, READY)])]);
+    scene.remove("a");
+    assert!(scene.is_withdrawn_now(), "one that listed it is not");
+}

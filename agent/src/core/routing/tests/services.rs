@@ -126,3 +126,26 @@ fn e6_services_with_a_health_check_node_port_are_told() {
     let web = ServiceName("web".into());
     assert_eq!(scene.routing.health_check_node_ports().into_iter().collect::<Vec<_>>(), [(&web, 31_000)]);
 }
+
+/// Then a fence rests on `watchLag` too.
+#[test]
+fn c10_a_list_that_shows_another_version_is_news_whatever_came_between() {
+    let of_version = |version: &str| Service { version: ResourceVersion(version.into()), ..service("web") };
+    let mut scene = Scene::listed(&[("a", &[(POD, READY)])]);
+    assert_eq!(scene.routing.last_policy_change(Family::V4), None, "the first list shows no change");
+    scene.routing.services_unreadable("for a time".to_owned());
+    let at = scene.tick();
+    scene.routing.services_listed(vec![of_version("2")], at);
+    assert_eq!(scene.routing.last_policy_change(Family::V4), Some(at));
+
+    let at = scene.tick();
+    scene.routing.services_listed(vec![], at);
+    let at = scene.tick();
+    scene.routing.services_listed(vec![of_version("3")], at);
+    assert_eq!(scene.routing.last_policy_change(Family::V4), Some(at), "after an empty list too");
+
+    scene.routing.services_unreadable("for a time".to_owned());
+    let at = scene.tick();
+    scene.routing.service_written(local_service(), at);
+    assert_eq!(scene.routing.last_policy_change(Family::V4), Some(at), "and by the watch alone");
+}
