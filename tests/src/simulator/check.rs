@@ -4,13 +4,13 @@ use std::{fmt, time::Duration};
 
 use lastsyn::core::{
     listener::Family,
-    verdict::{Reason, Verdict},
+    verdict::{NotObserved, Reason, Verdict},
 };
 
 use super::{
     agent::{Agent, HANDSHAKE_GRACE, QUIET_PERIOD},
     kube_proxy::KubeProxy,
-    node::NodeId,
+    node::{Health, NodeId},
     plan::What,
     routes::HOME,
     timeline::name,
@@ -107,7 +107,7 @@ fn excused(world: &World<'_>, node: NodeId, family: &str) -> bool {
 pub(super) fn end(world: &World<'_>, verdict: &Verdict) -> Option<Failure> {
     let agent = world.agent.as_ref()?;
     let bound = verdict.reason == Reason::Bound;
-    let checks: &[Check] = if bound { &[length, words] } else { &[length, words, quiet, pending] };
+    let checks: &[Check] = if bound { &[length, words] } else { &[length, words, silent, quiet, pending] };
     checks.iter().find_map(|check| check(world, agent, verdict)).map(|what| Failure::new(&what))
 }
 
@@ -152,6 +152,18 @@ fn words(_: &World<'_>, _: &Agent, verdict: &Verdict) -> Option<String> {
         return Some(format!("{} by the wrong evidence: {:?}", verdict.reason.name(), routing.evidence));
     }
     (claims && verdict.assumes.is_empty()).then(|| "a claim that assumes nothing".to_owned())
+}
+
+/// C12: a node that gives no answer is awaited where any has given a status.
+fn silent(world: &World<'_>, _: &Agent, verdict: &Verdict) -> Option<String> {
+    let passed_over = |proxy: &&KubeProxy| {
+        let silent = proxy.profile.health != Health::NoStatus && !proxy.has_left();
+        let node = name(proxy.id);
+        let unseen = |thing: &NotObserved| thing.what == "node" && thing.name.as_ref() == Some(&node);
+        silent && verdict.not_observed.iter().any(unseen)
+    };
+    let proxy = world.proxies.iter().find(passed_over).filter(|_| world.observer.status_given)?;
+    Some(format!("ended without a node that gave no answer: {}", name(proxy.id)))
 }
 
 /// E1 to E4, as of the last reading before the end.

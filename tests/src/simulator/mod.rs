@@ -10,7 +10,7 @@
 //! | what happens in a drain, and to what | `plan`; made by `scenario`, `cluster`, `rollout`, `faults` |
 //! | API server, endpoint controller, kube-proxy, fence, load balancer | `api`, `controller`, `kube_proxy`, `routes`, `fence`, `balancer` |
 //! | the pod's kernel and its clients | `pod`, `clients` |
-//! | the agent: core, watches, requests | `agent`, `life`, `observer`, `polling`, `translate` |
+//! | the agent: core, watches, requests | `agent`, `life`, `dialogue`, `observer`, `polling`, `translate` |
 //! | the order of things | `world`, `schedule`, `chance` |
 //! | the promises, and what a person reads of a broken one | `check`, `naive`, `shrink`, `timeline`, `words` |
 //! | many drains | `campaign` |
@@ -26,6 +26,7 @@ mod check;
 mod clients;
 mod cluster;
 mod controller;
+mod dialogue;
 mod faults;
 mod fence;
 mod kube_proxy;

@@ -41,6 +41,8 @@ pub(super) struct Observer {
     pub(super) local: Poller,
     pub(super) next_connection: u64,
     pub(super) asks_fence: bool,
+    /// C12: a node has given this agent a status.
+    pub(super) status_given: bool,
 }
 
 /// Requests to one server.
@@ -72,6 +74,7 @@ impl Observer {
             local: Poller::default(),
             next_connection,
             asks_fence: false,
+            status_given: false,
         }
     }
 

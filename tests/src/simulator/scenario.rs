@@ -237,9 +237,9 @@ fn policies(plan: &mut Plan, chance: &mut Chance) {
 }
 
 fn load_balancer(plan: &mut Plan, chance: &mut Chance) {
-    let period = chance.ms(500, 2000);
+    let period = chance.ms(700, 2000);
     plan.balancer = Some(period);
-    plan.agent.window = period * (super::balancer::FAILURES + 1) + ms(2500);
+    plan.agent.window = period * (super::balancer::FAILURES + 1) + ms(1000);
     for service in &mut plan.services {
         service.external = TrafficPolicy::Local;
     }

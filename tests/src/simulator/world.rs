@@ -2,13 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lastsyn::core::{
-    clock::Monotonic,
-    cluster::ClusterEvent,
-    event::{Action, CallerId, Event as CoreEvent},
-    listener::Family,
-    verdict::Verdict,
-};
+use lastsyn::core::{clock::Monotonic, cluster::ClusterEvent, listener::Family, verdict::Verdict};
 
 use super::{
     agent::Agent,
@@ -234,26 +228,6 @@ impl<'a> World<'a> {
         }
     }
 
-    /// One thing that the cluster says reaches the agent.
-    pub(super) fn tell(&mut self, event: ClusterEvent) {
-        let words = || format!("agent: {}", super::words::event(&event));
-        match super::words::subject(&event) {
-            Some(subject) => self.timeline.note_news(self.now, || (subject, words())),
-            None => self.timeline.note(self.now, words),
-        }
-        if let Some(naive) = &mut self.naive {
-            naive.take(&event, self.now);
-            if naive.claims() && self.ended.is_none() {
-                self.timeline.note(self.now, || "the naive rule: every node's stamp is newer".to_owned());
-                self.end(None);
-                return;
-            }
-        }
-        if let Some(observation) = self.observer.observation {
-            self.handle(CoreEvent::Cluster(observation, Arc::new(event)));
-        }
-    }
-
     pub(super) fn on_node(&mut self, node: NodeId, act: impl FnOnce(&mut KubeProxy, &mut Scene<'_>)) {
         let (api, schedule, timeline) = (&self.api, &mut self.schedule, &mut self.timeline);
         act(&mut self.proxies[node.0], &mut Scene { now: self.now, api, schedule, timeline });
@@ -345,55 +319,6 @@ impl<'a> World<'a> {
         let writes = matches!(event, ProxyEvent::Write(_) | ProxyEvent::EndSync(_));
         if writes && self.ended.is_some() && self.failure.is_none() {
             self.failure = check::claim(self);
-        }
-    }
-
-    /// Something reaches the core.
-    pub(super) fn handle(&mut self, event: CoreEvent) {
-        let Some(agent) = &mut self.agent else { return };
-        agent.core.handle(event, self.now);
-        self.carry_out();
-    }
-
-    /// Callers other than the first.
-    pub(super) fn call(&mut self, caller: u64) {
-        self.handle(CoreEvent::HookCalled { caller: CallerId(caller), wall_time: "2026-11-29T20:44:09Z".to_owned() });
-    }
-
-    fn carry_out(&mut self) {
-        while let Some(action) = self.agent.as_mut().and_then(|agent| agent.core.poll()) {
-            self.act(action);
-        }
-        self.plan_wake();
-    }
-
-    fn act(&mut self, action: Action) {
-        let (api, schedule, timeline) = (&self.api, &mut self.schedule, &mut self.timeline);
-        let mut scene = Scene { now: self.now, api, schedule, timeline };
-        match action {
-            Action::Read(depth) => self.read(depth),
-            Action::Watch(_) => self.pod.watch(self.now),
-            Action::ObserveCluster(observation) => {
-                self.observer.begin(observation, &mut scene);
-                self.follow_local_endpoints();
-            }
-            Action::ReadConsistently(id) => self.observer.read(id, &mut scene),
-            Action::AskFence(request) => {
-                let latency = self.observer.latency();
-                scene.schedule.add(self.now + latency, Event::Fence(FenceEvent::Asked(request)));
-                if !std::mem::replace(&mut self.observer.asks_fence, true) {
-                    self.observer.plan(scene.now, ObserverEvent::PollFence, &mut scene);
-                }
-                timeline.note(self.now, || "agent: asks the fence".to_owned());
-            }
-            Action::Answer(_, verdict) => {
-                if self.ended.is_none() {
-                    self.end(Some(verdict));
-                }
-            }
-            // A drain that ends ends the world's interest in what its watch says; the pod is not asked, and has no server.
-            Action::ForgetCluster | Action::ReadPod(_) | Action::Tell(_) => {}
-            Action::Exit => self.agent = None,
         }
     }
 }

@@ -56,6 +56,11 @@ impl KubeProxy {
         scene.timeline.note(scene.now, || format!("{}: kube-proxy starts (process {process})", name(id)));
     }
 
+    /// Whether the machine is gone.
+    pub(in super::super) fn has_left(&self) -> bool {
+        self.gone
+    }
+
     /// Nothing of it runs for a while; what its health server is sent waits.
     pub(in super::super) fn freeze(&mut self, length: Duration, scene: &mut Scene<'_>) {
         self.frozen_until = self.frozen_until.max(scene.now + length);
