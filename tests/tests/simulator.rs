@@ -37,7 +37,7 @@ macro_rules! scenario {
 
 scenario!(calm_drains_keep_the_promises, Calm, 500);
 scenario!(kube_proxies_that_stand_still_break_no_promise, Freeze, 500);
-scenario!(kube_proxies_that_restart_break_no_promise, Restart, 500);
+scenario!(kube_proxies_that_restart_break_no_promise, Restart, 900);
 scenario!(kube_proxies_that_are_cut_off_break_no_promise, Cut, 500);
 scenario!(late_watches_and_long_syncs_are_named, Lag, 500);
 scenario!(slices_that_are_written_all_the_time_break_no_promise, Churn, 700);

@@ -77,7 +77,7 @@ fn slices(families: &[Family], services: usize, pods: usize, chance: &mut Chance
 
 pub(super) fn profile(chance: &mut Chance) -> Profile {
     Profile {
-        lag: chance.pick(&[(ms(20), ms(400)), (ms(20), ms(400)), (ms(300), ms(1999))]),
+        lag: chance.pick(&[(ms(20), ms(400)), (ms(20), ms(400)), (ms(1500), ms(1999))]),
         queue: chance.pick(&[Queue::InOrder, Queue::DeltaFifo]),
         sync: chance.pick(&[(ms(5), ms(150)), (ms(5), ms(150)), (ms(50), ms(600)), (ms(600), ms(1999))]),
         min_interval: chance.pick(&[ms(0), ms(200), ms(990), ms(990)]),

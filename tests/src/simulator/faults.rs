@@ -19,6 +19,9 @@ pub(super) fn freezes(plan: &mut Plan, chance: &mut Chance) {
 
 pub(super) fn restarts(plan: &mut Plan, chance: &mut Chance) {
     if chance.one_in(2) {
+        restart_after_the_withdrawal(plan, chance);
+    }
+    if chance.one_in(2) {
         weakest_lists(plan);
     }
     for _ in 0..=chance.index(3) {
@@ -27,6 +30,18 @@ pub(super) fn restarts(plan: &mut Plan, chance: &mut Chance) {
         let written = chance.one_in(2);
         add(plan, at, What::Kill(node, chance.between(down / 2, down), written));
     }
+}
+
+/// A kube-proxy dies just when evidence of the withdrawal can have been gathered, and its successor lists what is as old as
+/// can be.
+pub(super) fn restart_after_the_withdrawal(plan: &mut Plan, chance: &mut Chance) {
+    weakest_lists(plan);
+    let deleted = plan.steps.first().map_or(HOOK, |step| step.at);
+    let (node, at) = (some_node(plan, chance), deleted.max(HOOK) + chance.ms(100, 3000));
+    plan.nodes[node.0].lag = (ms(20), ms(400));
+    plan.nodes[node.0].sync = (ms(5), ms(150));
+    let (down, written) = (chance.ms(1, 300), chance.one_in(2));
+    add(plan, at, What::Kill(node, down, written));
 }
 
 pub(super) fn cuts(plan: &mut Plan, chance: &mut Chance) {

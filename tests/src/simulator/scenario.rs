@@ -12,6 +12,7 @@ use super::{
     node::{FirstList, NodeId},
     plan::{CLUSTER, Condition, Plan, Step, What},
     rollout,
+    routes::HOME,
     world::HOOK,
 };
 
@@ -115,6 +116,9 @@ impl Scenario {
             Self::Policy => policies(&mut plan, chance),
             Self::Fence => {
                 plan.agent.fence = true;
+                if chance.one_in(3) {
+                    faults::restart_after_the_withdrawal(&mut plan, chance);
+                }
                 faults::mixed(&mut plan, chance);
             }
             Self::LoadBalancer => load_balancer(&mut plan, chance),
@@ -237,15 +241,25 @@ fn policies(plan: &mut Plan, chance: &mut Chance) {
 }
 
 fn load_balancer(plan: &mut Plan, chance: &mut Chance) {
-    let period = chance.ms(700, 2000);
+    let period = chance.ms(1500, 3000);
     plan.balancer = Some(period);
-    plan.agent.window = period * (super::balancer::FAILURES + 1) + ms(1000);
+    // As long as the load balancer takes after the port's first zero, and little more.
+    plan.agent.window = period * super::balancer::FAILURES + ms(500);
     for service in &mut plan.services {
         service.external = TrafficPolicy::Local;
     }
     plan.services[0].health_check_node_port = Some(30_000);
     if chance.one_in(3) {
         faults::mixed(plan, chance);
+    }
+    // It stops serving at once, and its node is busy: the withdrawal is known before the port says zero.
+    if chance.one_in(3)
+        && let Some(step) = plan.steps.first_mut()
+    {
+        step.what = What::Pod(0, Condition::Dying);
+        let home = &mut plan.nodes[HOME.0];
+        (home.lag, home.sync) = ((ms(20), ms(400)), (ms(50), ms(600)));
+        (home.busy, home.min_interval) = (Some(ms(800)), ms(990));
     }
     // Without another ready pod on the node it is the fallback until it is gone.
     let at = some_time(chance, 4000);
