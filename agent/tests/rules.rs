@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -24,33 +24,36 @@ struct Row {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn table() -> Vec<Row> {
-    let text = fs::read_to_string(root().join("docs/rules.md")).unwrap();
+fn table() -> io::Result<Vec<Row>> {
+    let text = fs::read_to_string(root().join("docs/rules.md"))?;
     let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
     let rows = rows.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     rows.filter(|cells| cells.get(1) != Some(&"rule"))
         .map(|cells| {
-            let ["", rule, says, held_by, tests, ""] = cells.as_slice() else { panic!("not four cells: {cells:?}") };
+            let ["", rule, says, held_by, tests, ""] = cells.as_slice() else {
+                return Err(io::Error::other(format!("not four cells: {cells:?}")));
+            };
             let (rule, says) = ((*rule).to_owned(), (*says).to_owned());
-            Row { rule, says, held_by: quoted(held_by), tests: quoted(tests) }
+            Ok(Row { rule, says, held_by: quoted(held_by), tests: quoted(tests) })
         })
         .collect()
 }
 
 /// The text of every Rust file below a directory.
-fn rust(directory: &Path, into: &mut String) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
+fn rust(directory: &Path, into: &mut String) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
         if path.is_dir() {
-            rust(&path, into);
+            rust(&path, into)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push_str(&fs::read_to_string(path).unwrap());
+            into.push_str(&fs::read_to_string(path)?);
         }
     }
+    Ok(())
 }
 
 /// Whether the text defines a function or a type of this name.
@@ -70,20 +73,20 @@ fn tests(text: &str, name: &str) -> bool {
 
 #[test]
 fn every_rule_has_one_row() {
-    let rows: Vec<_> = table().into_iter().map(|row| row.rule).collect();
+    let rows: Vec<_> = table().unwrap().into_iter().map(|row| row.rule).collect();
     assert_eq!(rows, RULES);
 }
 
 #[test]
 fn every_row_names_a_file_with_its_items() {
-    for Row { rule, says, held_by, .. } in table() {
+    for Row { rule, says, held_by, .. } in table().unwrap() {
         assert!(!says.is_empty(), "{rule} says nothing");
         let has_place = !WITHOUT_A_PLACE_YET.contains(&rule.as_str());
         assert_eq!(!held_by.is_empty(), has_place, "{rule}");
         let mut file: Option<(String, String)> = None;
         let mut items = 0;
         for part in held_by {
-            if part.ends_with(".rs") {
+            if Path::new(&part).extension().is_some_and(|extension| extension == "rs") {
                 let path = if part.starts_with("agent/") {
                     root().join(&part)
                 } else {
@@ -106,9 +109,9 @@ fn every_row_names_a_file_with_its_items() {
 fn every_row_names_tests_that_exist() {
     let mut text = String::new();
     for directory in ["agent/src", "agent/tests", "tests/tests"] {
-        rust(&root().join(directory), &mut text);
+        rust(&root().join(directory), &mut text).unwrap();
     }
-    for Row { rule, tests: named, .. } in table() {
+    for Row { rule, tests: named, .. } in table().unwrap() {
         let has_place = !WITHOUT_A_PLACE_YET.contains(&rule.as_str());
         assert_eq!(!named.is_empty(), has_place, "{rule}");
         for name in &named {
@@ -123,7 +126,7 @@ fn every_row_names_tests_that_exist() {
 fn no_test_carries_the_name_of_a_rule_that_is_not() {
     let mut text = String::new();
     for directory in ["agent/src", "agent/tests", "tests/tests"] {
-        rust(&root().join(directory), &mut text);
+        rust(&root().join(directory), &mut text).unwrap();
     }
     let rules: BTreeSet<String> = RULES.iter().map(|rule| rule.to_lowercase()).collect();
     for name in text.split("fn ").skip(1).filter_map(|rest| rest.split('(').next()) {
