@@ -3,6 +3,7 @@
 mod bench;
 mod build_ebpf;
 mod check_ebpf;
+mod coverage;
 mod demo;
 mod lab_program;
 mod lint;
@@ -13,6 +14,7 @@ mod object;
 mod process;
 mod prove;
 mod setup;
+mod shadow;
 mod simulate;
 mod test;
 mod workspace;
@@ -70,6 +72,8 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Tell which lines and regions of the core its own tests reach
+    Coverage,
     /// Break the decision core in every small way, and show which breakages no test notices
     Mutate(mutate::Choice),
     /// Show one promise with full numbers, on the release build
@@ -116,6 +120,7 @@ fn run(verb: Verb) -> Result<()> {
             demo::run(&root, profile, &arguments)
         }
         Verb::Model { deep, json } => model::run(&root, deep, json),
+        Verb::Coverage => coverage::run(&root),
         Verb::Mutate(choice) => mutate::run(&root, &choice),
         Verb::Prove { arguments } => prove::run(&root, &arguments),
         Verb::Simulate { arguments } => simulate::run(&root, &arguments),

@@ -1,22 +1,24 @@
 //! `cargo xtask mutate`: breaks the decision core in every small way, and shows which breakages no test notices.
 //!
-//! The core stands alone in a package of its own for this ([`shadow`]), so that a mutant costs seconds. What came of
+//! The core stands alone in a package of its own for this ([`crate::shadow`]), so that a mutant costs seconds. What came of
 //! each file is kept in `results/mutants-core.json` ([`record`]) with the digest of the file as it was: a run that is
 //! stopped goes on where it was, and a file that has changed since is done again.
 
 mod outcome;
 mod record;
-mod shadow;
 
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
-use crate::{process, setup::cargo_mutants};
+use crate::{
+    process,
+    setup::cargo_program::MUTANTS,
+    shadow::{self, Effort, Shadow},
+};
 use outcome::{Fate, Outcome};
 use record::Record;
-use shadow::{Effort, Shadow};
 
 /// Which files to break, and how.
 #[derive(Args)]
@@ -49,7 +51,7 @@ pub(crate) fn run(root: &Path, choice: &Choice) -> Result<()> {
     }
     let todo: Vec<_> = part.iter().filter(|source| choice.again || !record.has(source)).collect();
     if !choice.check && !todo.is_empty() {
-        let program = cargo_mutants::ensure()?;
+        let program = MUTANTS.ensure()?;
         let shadow = Shadow::make(root)?;
         eprintln!("The tests as they are");
         process::run(&mut shadow.tests())?;

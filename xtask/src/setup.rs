@@ -1,10 +1,10 @@
 //! `cargo xtask setup`: gets every tool that is missing.
 
-mod apt;
+pub(crate) mod apt;
 mod apt_sources;
 mod bpf_linker;
 mod cache;
-pub(crate) mod cargo_mutants;
+pub(crate) mod cargo_program;
 mod rust_src;
 mod system_packages;
 

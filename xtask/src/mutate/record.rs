@@ -5,11 +5,8 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    outcome::{Fate, Outcome},
-    shadow::Source,
-};
-use crate::setup::cargo_mutants;
+use super::outcome::{Fate, Outcome};
+use crate::{setup::cargo_program::MUTANTS, shadow::Source};
 
 /// All files that were done.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -70,7 +67,7 @@ impl Record {
 
     /// Takes over what came of a file. A survivor that was there before keeps its reason.
     pub(super) fn add(&mut self, source: &Source, outcomes: Vec<Outcome>) {
-        cargo_mutants::VERSION.clone_into(&mut self.tool);
+        MUTANTS.version.clone_into(&mut self.tool);
         let mut before = self.files.remove(&source.name).unwrap_or_default().survivors;
         let mut file = File { digest: source.digest.clone(), ..File::default() };
         for Outcome { mutation, line, fate } in outcomes {

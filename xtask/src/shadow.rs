@@ -1,6 +1,6 @@
 //! The core in a package of its own: a copy of `agent/src/core` under the same path `crate::core`, with only the
-//! dependencies that it names, and without the workspace's lints. A mutant is then built and tested within seconds,
-//! where the whole agent takes a minute.
+//! dependencies that it names, and without the workspace's lints. It is then built and tested within seconds, where the
+//! whole agent takes a minute.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{object::digest, workspace};
 
 /// How the tests are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effort {
+pub(crate) enum Effort {
     /// Built at once, and without the tests that play thousands of histories. Most mutants are caught so, in two seconds.
     Quick,
     /// All tests, on a build in which the long ones take two seconds together.
@@ -27,7 +27,7 @@ const LONG: [&str; 4] = ["oracle", "properties", "rolling_update", "simpler_rule
 
 impl Effort {
     /// The profile of the package.
-    pub(super) fn profile(self) -> &'static str {
+    pub(crate) fn profile(self) -> &'static str {
         match self {
             Self::Quick => "dev",
             Self::Thorough => "thorough",
@@ -35,7 +35,7 @@ impl Effort {
     }
 
     /// Tests that take longer are kept from ending by the mutant: on an idle machine they take one second, and three.
-    pub(super) fn timeout_seconds(self) -> &'static str {
+    pub(crate) fn timeout_seconds(self) -> &'static str {
         match self {
             Self::Quick => "20",
             Self::Thorough => "60",
@@ -43,7 +43,7 @@ impl Effort {
     }
 
     /// What `cargo test` is told: the one test that reads the agent's manifest is not for this package.
-    pub(super) fn test_arguments(self) -> Vec<&'static str> {
+    pub(crate) fn test_arguments(self) -> Vec<&'static str> {
         let skipped = LONG.into_iter().filter(|_| self == Self::Quick).chain(["core::tests::pure"]);
         ["--lib", "--"].into_iter().chain(skipped.flat_map(|test| ["--skip", test])).collect()
     }
@@ -51,20 +51,20 @@ impl Effort {
 
 /// A file of the core that is no test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Below `agent/src/core`.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Of its text.
-    pub(super) digest: String,
+    pub(crate) digest: String,
 }
 
 /// The package.
-pub(super) struct Shadow {
-    pub(super) directory: PathBuf,
+pub(crate) struct Shadow {
+    pub(crate) directory: PathBuf,
 }
 
 /// Every file of the core but for the tests, in the order of their names.
-pub(super) fn sources(core: &Path) -> Result<Vec<Source>> {
+pub(crate) fn sources(core: &Path) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in workspace::files(core)? {
         let name = path.strip_prefix(core).unwrap_or(&path).to_string_lossy().into_owned();
@@ -80,8 +80,8 @@ pub(super) fn sources(core: &Path) -> Result<Vec<Source>> {
 
 impl Shadow {
     /// Makes it below `target`, where what was built of it before is still there.
-    pub(super) fn make(root: &Path) -> Result<Self> {
-        let directory = root.join("target/mutants");
+    pub(crate) fn make(root: &Path) -> Result<Self> {
+        let directory = root.join("target/core");
         let copy = directory.join("src/core");
         if copy.exists() {
             fs::remove_dir_all(&copy).with_context(|| format!("cannot remove {}", copy.display()))?;
@@ -108,7 +108,7 @@ impl Shadow {
     }
 
     /// All tests, on the core as it is.
-    pub(super) fn tests(&self) -> Command {
+    pub(crate) fn tests(&self) -> Command {
         let mut tests = workspace::cargo(&self.directory);
         tests.args(["test", "--profile", Effort::Thorough.profile()]).args(Effort::Thorough.test_arguments());
         tests
