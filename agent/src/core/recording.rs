@@ -39,22 +39,11 @@ impl Recording {
     /// Makes the decision again. `None` if the drain had not ended.
     pub fn replay(&self) -> Option<Arc<Verdict>> {
         let mut core = Core::clone(&self.from);
-        let before = core.drains_ended;
         for (at, event) in &self.inputs {
             core.handle(event.clone(), *at);
             while core.poll().is_some() {}
         }
-        core.verdict.filter(|_| core.drain.is_none() && core.drains_ended > before)
-    }
-
-    /// How many events the drain took in.
-    pub fn len(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// Whether it took in none.
-    pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
+        core.verdict.filter(|_| core.drain.is_none())
     }
 }
 
@@ -95,7 +84,7 @@ impl Core {
 }
 
 /// In units of some hundred bytes.
-fn weight(event: &Event) -> usize {
+pub(super) fn weight(event: &Event) -> usize {
     match event {
         Event::Evidence(evidence) => of_evidence(evidence),
         Event::Cluster(_, event) => of_cluster(event),

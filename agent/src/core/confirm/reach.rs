@@ -108,7 +108,7 @@ impl Reached {
 
     /// There was an answer without a status. A kube-proxy that is starting answers so for a moment, and must not end a
     /// drain by it: so a node that gave a status before is awaited, and another is until it answers so again,
-    /// `watchLag` later.
+    /// `watchLag` later, without a silence in between: after one, another process may be starting.
     pub(super) fn no_status(&mut self, report: &HealthReport, bounds: &Bounds) {
         let from = *self.no_status_from.get_or_insert(report.received_at);
         let for_good = !self.gave_status && report.sent_at >= from + bounds.watch_lag;
@@ -118,6 +118,7 @@ impl Reached {
     /// There was no answer.
     pub(super) fn silent(&mut self, system: OperatingSystem) {
         self.reach = Reach::Silent(system);
+        self.no_status_from = None;
     }
 
     /// The node's operating system has become known.

@@ -70,6 +70,21 @@ fn s7_what_comes_after_the_end_is_told_by_what_became_of_it() {
 }
 
 #[test]
+fn s7_the_last_late_syn_is_the_last_that_came_after_the_end() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(500);
+    world.truth.opaque(None, Family::V6, world.now);
+    world.connect(80);
+    world.run_to(4000);
+    world.look();
+    assert_eq!(late(&world).last_after_ms, None, "what came before");
+    world.truth.syn_of(Class::Refused, port(80), Family::V4, world.now);
+    world.look();
+    assert_eq!(late(&world).last_after_ms, Some(1500));
+}
+
+#[test]
 fn s7_it_is_told_for_how_long_it_was_watched_since_the_last_listener_closed() {
     let mut world = World::at_rest(settings());
     world.hook();

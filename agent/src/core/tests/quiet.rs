@@ -137,12 +137,14 @@ fn e2_with_no_address_at_all_both_families_are_asked() {
 
 #[test]
 fn e2_an_address_that_goes_away_in_the_drain_leaves_its_family_asked() {
-    let mut world = World::at_rest(settings());
-    world.hook();
-    world.run_to(1900);
-    world.truth.syn(port(80), Family::V6, world.now);
-    world.truth.families.v6 = false;
-    assert_eq!(world.run_out().at, at(3900));
+    for family in Family::ALL {
+        let mut world = World::at_rest(settings());
+        world.hook();
+        world.run_to(1900);
+        world.truth.syn(port(80), family, world.now);
+        *world.truth.families.get_mut(family) = false;
+        assert_eq!(world.run_out().at, at(3900), "{family:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,21 @@
 //! What is recorded of a drain is enough to make the decision again.
 
+use std::sync::Arc;
+
 use super::{
-    cluster::{LEAVING, READY, with_routing},
-    truth::ms,
+    cluster::{LEAVING, READY, node, with_routing},
+    truth::{ms, port},
     world::{World, settings},
 };
-use crate::core::settings::Settings;
+use crate::core::{
+    cluster::{
+        ClusterEvent, ObservationId, ReadId, ReadOutcome, ResourceVersion, ServiceName, SliceName, Snapshot,
+        TrafficPolicy,
+    },
+    event::{Depth, Event},
+    recording::weight,
+    settings::Settings,
+};
 
 #[test]
 fn replay_reaches_the_same_verdict() {
@@ -51,7 +61,39 @@ fn replay_of_a_drain_that_was_too_long_to_be_kept_is_not_to_be_had() {
     world.hook();
     let slice = world.write_slice(&[(1, READY); 200]);
     for _ in 0..80 {
-        world.say(crate::core::cluster::ClusterEvent::SliceWritten(slice.clone()));
+        world.say(ClusterEvent::SliceWritten(slice.clone()));
     }
     assert!(world.core.recording().is_none());
+    world.hook();
+    assert!(world.core.recording().is_none(), "another caller, of the same drain");
+}
+
+#[test]
+fn what_is_recorded_weighs_what_it_holds() {
+    let mut world = World::at_rest(with_routing());
+    let of = |event: ClusterEvent| weight(&Event::Cluster(ObservationId(1), Arc::new(event)));
+    let slice = world.write_slice(&[(1, READY); 200]);
+    assert_eq!(of(ClusterEvent::SliceWritten(slice.clone())), 604);
+    assert_eq!(of(ClusterEvent::SlicesListed(vec![slice.clone(), slice])), 1208);
+    let services = vec![world.cluster.service(TrafficPolicy::Cluster); 30];
+    assert_eq!(of(ClusterEvent::ServicesListed(services)), 120);
+    assert_eq!(of(ClusterEvent::NodesListed(vec![node("a"); 70])), 70);
+    let names = |prefix: &str, count: u32| (0..count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+    let version = || ResourceVersion("1".to_owned());
+    let snapshot = Snapshot {
+        slices: names("s", 20).into_iter().map(|name| (SliceName(name), version())).collect(),
+        services: names("w", 7).into_iter().map(|name| (ServiceName(name), version())).collect(),
+        nodes: Some(vec![node("a"); 5]),
+    };
+    assert_eq!(of(ClusterEvent::ConsistentRead(ReadId(1), ReadOutcome::Shows(snapshot))), 59);
+
+    let weigh = |evidence| weight(&Event::Evidence(Box::new(evidence)));
+    world.truth.established = [(port(80), 9), (port(443), 9)].into();
+    for _ in 0..5 {
+        world.begin(80);
+    }
+    let evidence = |depth| world.truth.evidence(depth, world.now);
+    assert_eq!(weigh(evidence(Depth::Listeners)), 8 + 2 * 4 + 2);
+    assert_eq!(weigh(evidence(Depth::Handshakes)), 8 + 2 * 4 + 2 + 5);
+    assert_eq!(weigh(evidence(Depth::Connections)), 8 + 2 * 4 + 2 + 5 + 2);
 }

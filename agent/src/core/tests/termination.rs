@@ -1,6 +1,7 @@
 //! S5: a hook that is called because a container is restarted.
 
 use super::{
+    cluster::{READY, with_routing},
     truth::ms,
     world::{World, settings},
 };
@@ -123,6 +124,19 @@ fn s5_without_the_right_to_read_the_drain_goes_on_and_says_so() {
     assert_eq!((answer.reason(), answer.at_ms()), (Reason::Quiet, 8000));
     assert_eq!(answer.unseen(), ["termination"]);
     assert_eq!(world.cluster.told, [(5000, Phase::Announce)], "after the guard at the latest");
+}
+
+#[test]
+fn s5_a_drain_that_may_be_none_claims_nothing_of_the_nodes() {
+    let mut world = World::at_rest(Settings { restart_guard: Some(ms(5000)), ..with_routing() });
+    world.cluster.pod = Some(PodRead::Forbidden("forbidden".to_owned()));
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(2, READY)]);
+    world.syncs(10_000);
+    let answer = world.answers.first().expect("an end").clone();
+    assert_eq!(answer.reason(), Reason::Unverified);
+    assert_eq!(answer.unseen(), ["termination"]);
 }
 
 #[test]

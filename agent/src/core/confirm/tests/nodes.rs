@@ -139,6 +139,22 @@ fn c12_an_answer_without_a_status_is_no_status_given() {
 }
 
 #[test]
+fn c12_a_silence_between_two_answers_without_a_status_is_another_process_that_starts() {
+    for silence in [HealthOutcome::Refused, HealthOutcome::TimedOut, HealthOutcome::Broken] {
+        let mut scene = Scene::changed_at(0);
+        scene.confirmations.node_added(&node("b"), OperatingSystem::Linux);
+        scene.report("b", 5, status(Some((1, true)), None));
+        scene.report("a", 10, no_status());
+        scene.report("a", 20, silence);
+        scene.reconnect();
+        scene.report("a", 20 + WATCH_LAG, no_status());
+        assert_eq!(scene.state(), NodeState::Pending);
+        scene.report("a", 20 + 2 * WATCH_LAG, no_status());
+        assert!(matches!(scene.state(), NodeState::Unobservable { why: Why::NoStatus(_) }));
+    }
+}
+
+#[test]
 fn c12_a_node_object_that_has_gone_is_not_observed() {
     let mut scene = Scene::changed_at(0);
     scene.answer(0, 1);
