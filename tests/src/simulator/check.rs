@@ -3,12 +3,14 @@
 use std::{fmt, time::Duration};
 
 use lastsyn::core::{
+    clock::Monotonic,
     listener::Family,
     verdict::{NotObserved, Reason, Verdict},
 };
 
 use super::{
     agent::{Agent, HANDSHAKE_GRACE, QUIET_PERIOD},
+    api::Content,
     kube_proxy::KubeProxy,
     node::{Health, NodeId},
     plan::What,
@@ -203,6 +205,22 @@ fn quiet(world: &World<'_>, agent: &Agent, verdict: &Verdict) -> Option<String> 
         .then(|| format!("{} with a sensor that missed {}", verdict.reason.name(), world.pod.missed))
 }
 
+/// Until when some slice of the first Service listed the pod ready, as of the last consistent read: what was written
+/// after it nobody can know.
+fn listed_ready(world: &World<'_>) -> Option<Monotonic> {
+    let ready = |received: &u32| {
+        world.api.versions(*received).iter().any(|version| match world.api.content(*version) {
+            Some(Content::Slice(body)) if body.service == 0 => {
+                body.endpoints.iter().any(|entry| entry.pod == super::routes::POD && entry.ready.unwrap_or(true))
+            }
+            _ => false,
+        })
+    };
+    let written = world.observer.last_read.map_or(world.api.written(), |[slices, _]| slices);
+    let last = (0..=written).rev().find(ready)?;
+    Some(if last == written { world.now } else { world.api.slices[last as usize].at })
+}
+
 /// E6: the load balancer.
 fn pending(world: &World<'_>, _: &Agent, verdict: &Verdict) -> Option<String> {
     let plan = &world.plan.agent;
@@ -214,8 +232,8 @@ fn pending(world: &World<'_>, _: &Agent, verdict: &Verdict) -> Option<String> {
     if !with_port || policy_steps || plan.services_forbidden {
         return None;
     }
-    let since = world.now.since(world.listed_ready);
-    if since < plan.window {
+    let since = listed_ready(world).map(|until| world.now.since(until));
+    if let Some(since) = since.filter(|since| *since < plan.window) {
         return Some(format!("ended before the load balancer's window: {since:?} after the withdrawal"));
     }
     let undisturbed = world.plan.steps.iter().all(|step| match step.what {

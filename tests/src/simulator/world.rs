@@ -66,8 +66,6 @@ pub(super) struct World<'a> {
     pub(super) agent: Option<Agent>,
     pub(super) naive: Option<Naive>,
     pub(super) hook: Monotonic,
-    /// The last time at which some slice of the first Service listed the pod ready.
-    pub(super) listed_ready: Monotonic,
     pub(super) ended: Option<Ended>,
     pub(super) failure: Option<Failure>,
     pub(super) lateness: Chance,
@@ -113,7 +111,6 @@ impl<'a> World<'a> {
             agent: None,
             naive: (rule == Rule::NewerStamp).then(|| Naive::new(plan.families)),
             hook: now + HOOK,
-            listed_ready: now,
             ended: None,
             failure: None,
             lateness: Chance::of(plan.seed.wrapping_add(1 << 40), Stream::Pod),
@@ -237,7 +234,6 @@ impl<'a> World<'a> {
     pub(super) fn write_slice(&mut self, slice: ObjectId, content: Content) {
         let is_marker = matches!(content, Content::Marker(..));
         self.timeline.note(self.now, || format!("API: {}", super::words::content(slice, &content)));
-        self.note_ready();
         if !self.api.write_slice(self.now, slice, content) {
             return;
         }
@@ -273,20 +269,6 @@ impl<'a> World<'a> {
         let (api, schedule, timeline) = (&self.api, &mut self.schedule, &mut self.timeline);
         let mut scene = Scene { now: self.now, api, schedule, timeline };
         self.observer.node_written(&mut scene);
-    }
-
-    /// To the first Service the pod is listed ready until the write that comes now.
-    fn note_ready(&mut self) {
-        let versions = self.api.versions(self.api.written());
-        let ready = versions.iter().any(|version| match self.api.content(*version) {
-            Some(Content::Slice(body)) if body.service == 0 => {
-                body.endpoints.iter().any(|entry| entry.pod == super::routes::POD && entry.ready.unwrap_or(true))
-            }
-            _ => false,
-        });
-        if ready {
-            self.listed_ready = self.now;
-        }
     }
 
     /// What a node's kernel does.
