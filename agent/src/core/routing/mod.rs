@@ -81,6 +81,8 @@ pub struct Routing {
     places: BTreeMap<SliceName, Place>,
     backends: BTreeMap<Place, Backends>,
     policies: Policies,
+    /// Services whose policies or ports were seen to change before the first list of slices.
+    changed_before_list: BTreeSet<ServiceName>,
     last: LastChanges,
 }
 
@@ -108,6 +110,7 @@ impl Routing {
             places: BTreeMap::new(),
             backends: BTreeMap::new(),
             policies: Policies::default(),
+            changed_before_list: BTreeSet::new(),
             last: LastChanges::default(),
         }
     }
@@ -135,6 +138,9 @@ impl Routing {
         }
         self.backends.retain(|_, backends| !backends.is_forgotten());
         self.last.note(&changes, at);
+        if !std::mem::take(&mut self.changed_before_list).is_disjoint(&changes.services) {
+            self.last.note_policy(&changes, at);
+        }
         changes
     }
 
@@ -218,7 +224,9 @@ impl Routing {
             }
         }
         self.last.note(&changes, at);
-        if affected.is_news {
+        if affected.is_news && !self.listed {
+            self.changed_before_list.extend(affected.services.iter().cloned());
+        } else if affected.is_news {
             self.last.note_policy(&changes, at);
         }
         changes

@@ -115,6 +115,31 @@ fn e5_the_fence_ends_a_drain_as_routed_away() {
 }
 
 #[test]
+fn c10_a_policy_that_changed_before_the_first_list_of_slices_is_behind_no_marker() {
+    let mut world = World::at_rest(fenced());
+    world.cluster.silent = true;
+    world.hook();
+    let [local, cluster] = [TrafficPolicy::Local, TrafficPolicy::Cluster].map(|policy| world.cluster.service(policy));
+    world.say(ClusterEvent::ServicesListed(vec![local]));
+    world.say(ClusterEvent::ServiceWritten(cluster.clone()));
+    world.cluster.services.insert(cluster.name.clone(), cluster);
+    world.cluster.silent = false;
+    world.run_to(100);
+    let slice = world.write_slice(&[(1, LEAVING), (2, READY)]);
+    let nodes = world.cluster.nodes.clone();
+    world.say(ClusterEvent::NodesListed(nodes));
+    world.say(ClusterEvent::SlicesListed(vec![slice]));
+    world.run_to(4000);
+    let asked = world.asked.iter().filter(|(_, action)| matches!(action, Action::AskFence(_)));
+    assert_eq!(asked.map(|(at, _)| *at).collect::<Vec<_>>(), [2100], "before that a node may not have the policy");
+    world.fence_shows();
+    world.run_to(5000);
+    let answer = world.answers.first().expect("an end by evidence").clone();
+    assert_eq!(answer.reason(), Reason::RoutedAway);
+    assert_eq!(answer.verdict.assumes, ["firstList<=2s", "watchLag<=2s"]);
+}
+
+#[test]
 fn e5_what_is_not_observed_makes_it_unverified() {
     let mut world = World::at_rest(fenced());
     world.hook();

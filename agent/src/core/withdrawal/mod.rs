@@ -105,7 +105,7 @@ impl Withdrawal {
             ClusterEvent::SlicesListed(slices) => {
                 let changes = self.routing.slices_listed(slices, now);
                 self.read.start_anew();
-                self.changed(&changes, now, journal);
+                self.policies_changed(&changes, now, journal);
             }
             ClusterEvent::SliceWritten(slice) => {
                 let changes = self.routing.slice_written(slice, now);

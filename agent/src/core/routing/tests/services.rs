@@ -149,3 +149,16 @@ fn c10_a_list_that_shows_another_version_is_news_whatever_came_between() {
     scene.routing.service_written(local_service(), at);
     assert_eq!(scene.routing.last_policy_change(Family::V4), Some(at), "and by the watch alone");
 }
+
+#[test]
+fn c10_a_change_of_a_policy_before_the_first_list_of_slices_is_news_once_they_are_listed() {
+    for (written, expected) in [("web", true), ("other", false)] {
+        let mut scene = Scene::blank();
+        let at = scene.tick();
+        scene.routing.services_listed(vec![local_service(), Service { ports: String::new(), ..service("other") }], at);
+        scene.routing.service_written(service(written), at);
+        assert_eq!(scene.routing.last_policy_change(Family::V4), None);
+        scene.relist(&[("a", &[(POD, LEAVING), (FAR, READY)])]);
+        assert_eq!(scene.routing.last_policy_change(Family::V4), expected.then_some(scene.now), "{written}");
+    }
+}
