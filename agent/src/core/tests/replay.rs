@@ -36,7 +36,7 @@ fn replay_reaches_the_same_verdict() {
 fn replay_takes_in_what_was_before_the_drain() {
     let mut world = World::at_rest(settings());
     // A dropped SYN just before the hook's call holds the drain (E2a), and so does what was seen of the sensor.
-    world.truth.drop_syn(super::truth::port(80), crate::core::listener::Family::V4, world.now);
+    world.truth.drop_syn(port(80), crate::core::listener::Family::V4, world.now);
     world.look();
     world.run_to(500);
     world.hook();
