@@ -12,6 +12,7 @@ mod floor;
 mod handshakes;
 mod hold;
 mod late;
+mod names;
 mod phases;
 mod properties;
 mod pure;
