@@ -205,8 +205,8 @@ fn quiet(world: &World<'_>, agent: &Agent, verdict: &Verdict) -> Option<String> 
         .then(|| format!("{} with a sensor that missed {}", verdict.reason.name(), world.pod.missed))
 }
 
-/// Until when some slice of the first Service listed the pod ready, as of the last consistent read: what was written
-/// after it nobody can know.
+/// Until when some slice of the first Service listed the pod ready, as of the last consistent read, or without one as of
+/// what the watch has delivered: what was written after it the agent cannot know.
 fn listed_ready(world: &World<'_>) -> Option<Monotonic> {
     let ready = |received: &u32| {
         world.api.versions(*received).iter().any(|version| match world.api.content(*version) {
@@ -216,7 +216,7 @@ fn listed_ready(world: &World<'_>) -> Option<Monotonic> {
             _ => false,
         })
     };
-    let written = world.observer.last_read.map_or(world.api.written(), |[slices, _]| slices);
+    let written = world.observer.last_read.map_or(world.observer.slices_delivered(), |[slices, _]| slices);
     let last = (0..=written).rev().find(ready)?;
     Some(if last == written { world.now } else { world.api.slices[last as usize].at })
 }

@@ -117,6 +117,11 @@ impl Observer {
     }
 
     /// C9.
+    /// How many writes of slices the agent has been told of.
+    pub(super) fn slices_delivered(&self) -> u32 {
+        self.slices.unwrap_or_default()
+    }
+
     pub(super) fn read(&mut self, id: ReadId, scene: &mut Scene<'_>) {
         let latency = self.latency();
         self.plan(scene.now + latency, ObserverEvent::ReadTaken(id), scene);
