@@ -1,11 +1,17 @@
 //! Names that other people's tools depend on, where they are not made by serde.
 
+use super::truth::port;
 use crate::core::{class::Class, clock::Monotonic};
 
 #[test]
 fn classes_have_the_names_of_verdicts_and_metrics() {
     let names = ["new", "retransmit", "refused", "probe", "ignored", "join", "stray", "opaque"];
     assert_eq!(Class::ALL.map(Class::name), names);
+}
+
+#[test]
+fn a_port_is_written_as_its_number() {
+    assert_eq!(format!("{:>5}", port(443)), "  443");
 }
 
 #[test]
