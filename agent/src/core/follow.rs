@@ -47,7 +47,7 @@ impl Core {
         };
         withdrawal.handle(event, now, &mut self.journal);
         self.status_given = withdrawal.status_given();
-        if !drain.termination.is_shown() && withdrawal.lists_the_pod_terminating() {
+        if withdrawal.lists_the_pod_terminating() {
             self.termination_shown(Sign::Slice, now);
         }
     }

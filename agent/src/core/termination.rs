@@ -70,11 +70,6 @@ impl Termination {
         first
     }
 
-    /// Whether a sign came.
-    pub(super) fn is_shown(&self) -> bool {
-        self.sign.is_some()
-    }
-
     /// Begins a read of the pod, if one is wanted now.
     pub(super) fn ask(&mut self, id: ReadId, now: Monotonic) -> bool {
         let wanted = self.due().is_some_and(|due| due <= now);
