@@ -97,6 +97,16 @@ fn c9_what_the_watch_never_delivers_is_a_relevant_change() {
 }
 
 #[test]
+fn c9_a_node_that_only_the_read_shows_is_to_confirm_too() {
+    let mut world = confirmed();
+    world.cluster.nodes.push(node("new"));
+    world.answer_read(world.last_read());
+    world.run_to(3000);
+    assert_eq!(world.answers.len(), 0);
+    assert_eq!(world.holding(), [Condition::Routing]);
+}
+
+#[test]
 fn c9_a_slice_that_is_gone_is_awaited_too() {
     let mut world = confirmed();
     let slice = world.cluster.slices.pop_first().expect("a slice").0;

@@ -1,7 +1,10 @@
 //! Names that other people's tools depend on, where they are not made by serde.
 
-use super::truth::port;
-use crate::core::{class::Class, clock::Monotonic};
+use super::{
+    truth::port,
+    world::{World, settings},
+};
+use crate::core::{class::Class, clock::Monotonic, verdict::Strategy};
 
 #[test]
 fn classes_have_the_names_of_verdicts_and_metrics() {
@@ -17,4 +20,21 @@ fn a_port_is_written_as_its_number() {
 #[test]
 fn an_instant_is_the_nanoseconds_that_it_was_made_of() {
     assert_eq!(Monotonic::from_nanos(1_000_000_007).as_nanos(), 1_000_000_007);
+}
+
+#[test]
+fn a_view_knows_whether_a_drain_is_under_way() {
+    let mut world = World::at_rest(settings());
+    assert!(!world.core.is_draining());
+    world.hook();
+    assert!(world.core.is_draining());
+    world.run_out();
+    assert!(!world.core.is_draining());
+}
+
+#[test]
+fn a_strategy_has_the_name_that_serde_gives_it() {
+    for strategy in [Strategy::Tcx, Strategy::Counters] {
+        assert_eq!(serde_json::to_value(strategy).unwrap(), strategy.name());
+    }
 }
