@@ -54,10 +54,10 @@ impl Backends {
         self.restart(relevant, local, at)
     }
 
-    /// What a list shows, after a gap: whatever differs from what was known is one relevant change, where the pod has
-    /// been listed. Versions that the gap hid are older than the change.
+    /// What a list shows, after a gap: one relevant change, where the pod has been listed. Versions that the gap hid are
+    /// older than the change. That is also so where nothing differs: a slice may have come and gone in between.
     pub(super) fn replace(&mut self, slices: BTreeMap<SliceName, Listing>, local: bool, at: Monotonic) -> Step {
-        if versions(&self.slices).eq(versions(&slices)) {
+        if !self.has_listed_the_pod() && versions(&self.slices).eq(versions(&slices)) {
             return Step::default();
         }
         for listing in slices.values() {

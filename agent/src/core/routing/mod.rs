@@ -116,8 +116,8 @@ impl Routing {
     }
 
     /// A list of all slices has completed: the first, which counts as changed then, or one after a gap in the watch.
-    /// It is applied as one step (C10). Where a slice's version differs from the one known, or it appeared or vanished,
-    /// that is a relevant change of its Service; a gap that hid nothing is none.
+    /// It is applied as one step (C10), and is a relevant change of every Service that has listed the pod, whatever it
+    /// shows: of a slice that came and went in the gap no list tells.
     pub fn slices_listed(&mut self, slices: &[Slice], at: Monotonic) -> Changes {
         self.listed = true;
         let mut listed: BTreeMap<Place, BTreeMap<SliceName, Listing>> =

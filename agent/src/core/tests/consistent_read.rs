@@ -183,12 +183,21 @@ fn c9_a_relist_makes_the_read_again() {
     let mut world = confirmed();
     let early = world.last_read();
     world.run_to(2600);
-    let slices = world.cluster.slices.values().cloned().collect();
-    world.say(ClusterEvent::SlicesListed(slices));
+    let services = world.cluster.services.values().cloned().collect();
+    world.say(ClusterEvent::ServicesListed(services));
     world.answer_read(early);
     world.run_to(2700);
     assert_eq!(world.answers.len(), 0);
     assert_eq!(world.reads(), [2500, 2600]);
+
+    // One of the slices voids what the nodes have shown, too.
+    let slices = world.cluster.slices.values().cloned().collect();
+    world.say(ClusterEvent::SlicesListed(slices));
+    world.answer_read(world.last_read());
+    world.run_to(4700);
+    assert_eq!((world.answers.len(), world.reads()), (0, vec![2500, 2600]));
+    world.fence_shows();
+    assert_eq!(world.reads(), [2500, 2600, 4700]);
 }
 
 #[test]

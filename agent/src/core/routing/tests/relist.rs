@@ -17,13 +17,22 @@ fn list(scene: &mut Scene, versions: [u64; 2]) -> bool {
     relevant(&scene.routing.slices_listed(&slices, at))
 }
 
+/// A slice that lists the pod ready may have come and gone in between.
 #[test]
-fn c10_a_relist_that_shows_the_same_versions_is_no_change() {
+fn c10_a_relist_that_shows_the_same_versions_is_a_change_too() {
     let mut scene = under_a_witness();
-    let before = scene.state();
-    assert!(!list(&mut scene, [1, 2]));
-    assert_eq!(scene.state(), before);
+    assert!(list(&mut scene, [1, 2]));
+    assert!(scene.is_withdrawn_now());
     assert!(!scene.write("a", &[(POD, DEAD)]), "the witness stands");
+}
+
+#[test]
+fn c10_a_relist_after_the_pods_slice_has_gone_is_a_change_too() {
+    let mut scene = Scene::listed(&[("a", &[(POD, READY)])]);
+    scene.remove("a");
+    let before = scene.state();
+    scene.relist(&[]);
+    assert!(scene.is_withdrawn_now() && scene.state() != before);
 }
 
 #[test]
