@@ -1,0 +1,3 @@
+//! What the cluster says, and how it is asked.
+
+pub mod convert;
