@@ -355,7 +355,7 @@ proptest! {
 
     #[test]
     fn any_text_is_an_address_or_none(text in "[0-9.]{0,20}|.{0,20}") {
-        let found = super::slice::address(&text);
+        let found = slice::address(&text);
         if let Ok(address) = text.parse::<IpAddr>() {
             prop_assert_eq!(found, Some(address));
         }

@@ -243,6 +243,11 @@ impl Routing {
         })
     }
 
+    /// Whether a list of slices has completed.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
     /// W7: the first list has completed, and some slice has listed the pod since; and the Services were listed, or
     /// cannot be (without them a fallback by `Local` would go unnoticed and unnamed). Until then nothing is known, which
     /// is not the same as withdrawn.
