@@ -33,8 +33,6 @@ pub(super) enum Does {
     Answers(Vec<u8>),
     /// Answers so, and closes the connection.
     AnswersAndCloses(Vec<u8>),
-    /// Closes it without an answer.
-    Closes,
     /// Says nothing, and keeps it.
     Hangs,
     /// Waits until it is told, and answers then.
@@ -97,7 +95,6 @@ async fn serve(
         let (answer, closes) = match does(number, &path) {
             Does::Answers(answer) => (answer, false),
             Does::AnswersAndCloses(answer) => (answer, true),
-            Does::Closes => return,
             Does::Hangs => std::future::pending().await,
             Does::AnswersWhenTold(notify, answer) => {
                 notify.notified().await;

@@ -90,11 +90,11 @@ fn mutations() -> Vec<(&'static str, Vec<u8>, bool, Is)> {
 async fn every_mutation_of_an_answer_is_what_it_is() {
     assert!(mutations().len() > 30);
     for (name, answer, closes, expected) in mutations() {
-        let server = Server::start(move |_, _| match closes {
-            true => Does::AnswersAndCloses(answer.clone()),
-            false => Does::Answers(answer.clone()),
-        })
-        .await;
+        let server =
+            Server::start(
+                move |_, _| if closes { Does::AnswersAndCloses(answer.clone()) } else { Does::Answers(answer.clone()) },
+            )
+            .await;
         let patience = if expected == Is::TimedOut { SHORT } else { LONG };
         let report = poll_server(&server, patience).next().await;
         assert_eq!(is(&report.outcome), expected, "{name}: {:?}", report.outcome);
