@@ -1,5 +1,4 @@
-// The Kubernetes commands that the lab runs. For another version: change it here twice (the staging modules carry
-// the same minor and patch under v0), run `go mod tidy`, and change it in xtask/src/setup/kubernetes.rs.
+// The Kubernetes commands that the lab runs. For another version see CONTRIBUTING.md.
 module lastsyn/tests/kubernetes
 
 go 1.26.0

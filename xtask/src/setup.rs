@@ -19,6 +19,7 @@ use crate::{nightly::Nightly, object::manifest::Tools};
 
 /// What to get. Without a choice, everything.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line, and any may be given together")]
 pub(crate) struct Choice {
     /// Only what the demonstration runs: HAProxy and the network tools
     #[arg(long)]
