@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 
 use super::{
-    Api, Endpoint, KubePod, Mode, Node, PodSpec, Service, ServiceSpec, Timing, WatchProxy,
+    Access, Api, Endpoint, KubePod, Mode, Node, PodSpec, Right, Service, ServiceSpec, Timing, WatchProxy,
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
 };
@@ -158,6 +158,16 @@ impl Cluster {
     pub fn service(&self, spec: &ServiceSpec) -> Result<Service> {
         let number = self.services.fetch_add(1, Ordering::Relaxed);
         Service::create(self.api(), number, spec).with_context(|| format!("no Service {}", spec.name))
+    }
+
+    /// Makes a `ServiceAccount` that has some rights, for the agents of pods. Names are given once.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take it.
+    pub fn access(&self, name: &str, rights: &[Right]) -> Result<Access> {
+        Access::grant(self.api(), name, rights, self.lab.directory(), self.authority())
+            .with_context(|| format!("no ServiceAccount {name}"))
     }
 
     /// What the slices of a Service say now.

@@ -7,6 +7,7 @@
 //!
 //! `cargo xtask setup --kubernetes` makes the programs.
 
+mod access;
 mod addresses;
 mod api;
 mod binaries;
@@ -22,8 +23,10 @@ mod pod;
 mod rules;
 mod service;
 mod watch_proxy;
+mod workload;
 
 pub use self::{
+    access::{Access, Right},
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
     cluster::{Cluster, ClusterConfig},
@@ -33,4 +36,5 @@ pub use self::{
     pod::{KubePod, PodSpec},
     service::{Service, ServiceKind, ServiceSpec},
     watch_proxy::WatchProxy,
+    workload::{Ended, PORT, Stopping, Workload},
 };

@@ -12,7 +12,7 @@ use super::{
     Api, Node, Refused,
     addresses::{hardware, pod_gateway_v4, pod_gateway_v6, pod_v4, pod_v6},
 };
-use crate::{End, Families, Host, Lab, Link, wait::await_condition};
+use crate::{AgentConfig, End, Families, Host, Lab, Link, wait::await_condition};
 
 const INTERFACE: &str = "eth0";
 /// For what the API server does by itself.
@@ -188,14 +188,22 @@ impl KubePod {
         self.addresses().map(|address| (address, port).into())
     }
 
-    /// What the downward API puts into the environment of its containers, with the names of the agent's configuration.
+    /// An agent with the environment that the downward API gives it.
     ///
     /// # Errors
     ///
     /// When the API server does not have its object.
-    pub fn uid(&self) -> Result<String> {
+    pub(crate) fn downward(&self, node: &Node, config: AgentConfig) -> Result<AgentConfig> {
         let object = self.object()?;
-        object.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned).context("a Pod without a UID")
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).context("a Pod without a UID")?;
+        let list = |addresses: [IpAddr; 2]| addresses.map(|address| address.to_string()).join(",");
+        Ok(config
+            .env("POD_NAME", &self.name)
+            .env("POD_NAMESPACE", "default")
+            .env("POD_UID", uid)
+            .env("POD_IPS", list(self.addresses()))
+            .env("NODE_NAME", node.name())
+            .env("HOST_IPS", list(node.addresses())))
     }
 
     fn patch_status(&self, status: &Value) -> Result<()> {
