@@ -5,6 +5,8 @@ mod apt_sources;
 mod bpf_linker;
 mod cache;
 pub(crate) mod cargo_program;
+mod container_runtime;
+mod debian_files;
 mod kubernetes;
 mod rust_src;
 mod system_packages;
@@ -61,15 +63,17 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
         );
     }
     if everything || choice.test || choice.kubernetes {
-        let directory = kubernetes::ensure()?;
-        eprintln!("Kubernetes: {}", directory.display());
+        for directory in [kubernetes::ensure()?, container_runtime::ensure()?] {
+            eprintln!("Kubernetes: {}", directory.display());
+        }
     }
     Ok(())
 }
 
 /// Gets what the lab's Kubernetes runs.
 pub(crate) fn kubernetes() -> Result<()> {
-    kubernetes::ensure().map(drop)
+    kubernetes::ensure()?;
+    container_runtime::ensure().map(drop)
 }
 
 /// Gets the system's programs that `purpose` needs.

@@ -4,18 +4,18 @@
 //! digests, which are checked before they are used again.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{apt::SeparateApt, apt_sources, apt_sources::Source, cache};
+use super::{cache, debian_files};
 use crate::{process, workspace};
 
 /// Names a directory that has the programs already. Nothing is built or checked then.
-const OWN_PROGRAMS: &str = "LASTSYN_KUBERNETES";
+pub(super) const OWN_PROGRAMS: &str = "LASTSYN_KUBERNETES";
 
 /// The Kubernetes commands that the lab runs. The first one fills Go's build cache, which the others use.
 const COMMANDS: [&str; 4] = ["kube-proxy", "kube-apiserver", "kube-controller-manager", "kubelet"];
@@ -44,12 +44,14 @@ pub(crate) fn ensure() -> Result<PathBuf> {
     // Another run may have made them while this one waited.
     if !is_whole(&directory, &stamp) {
         cache::replace(&directory, &stamp, |destination| {
-            fetch_etcd(destination)?;
+            debian_files::fetch(ETCD_SUITE, &[(ETCD_PACKAGE, &["usr/bin/etcd"])], destination)?;
+            process::read(Command::new(destination.join(ETCD)).arg("--version"))
+                .context("the new etcd does not run")?;
             for command in COMMANDS {
                 build(&module, &version, command, destination)?;
             }
             let digests = process::read(Command::new("sha256sum").current_dir(destination).arg(ETCD).args(COMMANDS))?;
-            std::fs::write(destination.join(DIGESTS), digests + "\n")
+            fs::write(destination.join(DIGESTS), digests + "\n")
                 .with_context(|| format!("cannot write {DIGESTS} in {}", destination.display()))
         })?;
     }
@@ -59,7 +61,7 @@ pub(crate) fn ensure() -> Result<PathBuf> {
 /// The version that the module requires, such as `1.37.2`.
 fn version(module: &Path) -> Result<String> {
     let file = module.join("go.mod");
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     required(&text).map(str::to_owned).with_context(|| format!("{} requires no k8s.io/kubernetes", file.display()))
 }
 
@@ -117,39 +119,8 @@ fn build(module: &Path, version: &str, command: &str, destination: &Path) -> Res
     Ok(())
 }
 
-fn fetch_etcd(destination: &Path) -> Result<()> {
-    let mirrors = apt_sources::debian_mirrors()?;
-    if mirrors.is_empty() {
-        bail!(
-            "this machine's apt sources name no Debian mirror, from which {ETCD} comes: set {OWN_PROGRAMS} to a directory \
-             with the programs {ETCD}, {}",
-            COMMANDS.join(", ")
-        );
-    }
-    let mut failures = Vec::new();
-    for mirror in mirrors {
-        match etcd_from(&mirror, destination) {
-            Ok(()) => return Ok(()),
-            Err(error) => failures.push(format!("{}: {error:#}", mirror.uri)),
-        }
-    }
-    bail!("no mirror gave {ETCD_PACKAGE}: {}", failures.join("; "))
-}
-
-fn etcd_from(mirror: &Source, destination: &Path) -> Result<()> {
-    eprintln!("Getting {ETCD_PACKAGE} of {ETCD_SUITE} from {}", mirror.uri);
-    let apt = SeparateApt::new(&cache::directory()?, &mirror.stanza(&[ETCD_SUITE], "main"))?;
-    let versions = apt.versions(ETCD_PACKAGE)?;
-    let version = versions.first().with_context(|| format!("it has no {ETCD_PACKAGE}"))?;
-    let program = apt.unpack(ETCD_PACKAGE, version)?.join("usr/bin").join(ETCD);
-    process::run(Command::new("cp").arg(&program).arg(destination))?;
-    process::read(Command::new(destination.join(ETCD)).arg("--version")).map(drop).context("the new etcd does not run")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
