@@ -78,6 +78,9 @@ fn assemble(
         layers.overlay(file::parse(path, text)?, path)?;
     }
     for (name, value) in environment {
+        environment::apply_downward(&mut layers, name, value);
+    }
+    for (name, value) in environment {
         environment::apply(&mut layers, name, value)?;
     }
     for (flag, value) in flags {
