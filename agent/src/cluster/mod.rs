@@ -9,6 +9,7 @@
 //! | the list of nodes, and who is asked | [`nodes`] |
 //! | health servers (C1, C2, E6) | [`health`] |
 //! | all of it, for one drain | [`observer`] |
+//! | what `check` tries | [`preflight`](mod@preflight) |
 //!
 //! Nothing runs at rest, and nothing here decides: what fails is told as it is.
 //!
@@ -20,6 +21,7 @@ mod follow;
 pub mod health;
 mod nodes;
 mod observer;
+mod preflight;
 mod read;
 mod refusal;
 mod resources;
@@ -27,3 +29,4 @@ mod sink;
 
 pub use access::{Access, AccessError};
 pub use observer::Observer;
+pub use preflight::{HealthAnswer, Preflight, Tried, preflight};
