@@ -25,7 +25,11 @@ mod preflight;
 mod read;
 mod refusal;
 mod resources;
+#[cfg(test)]
+mod scripted_server;
 mod sink;
+#[cfg(test)]
+mod tests;
 
 pub use access::{Access, AccessError};
 pub use observer::Observer;

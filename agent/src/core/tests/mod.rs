@@ -27,6 +27,7 @@ mod stop;
 mod termination;
 mod timing;
 mod truth;
+mod unseen_cluster;
 mod watched;
 mod witness;
 mod world;

@@ -44,6 +44,8 @@ pub(super) struct Withdrawal {
     read: ConsistentRead,
     /// Slices cannot be read, and none ever were: in words, and when that became known.
     blind: Option<(String, Monotonic)>,
+    /// When the first list of slices completed.
+    listed_at: Option<Monotonic>,
     /// W8: the ways to the pod that its own object shows.
     pod_paths: BTreeSet<NotObserved>,
 }
@@ -99,6 +101,7 @@ impl Withdrawal {
             withdrawn: false,
             read: ConsistentRead::default(),
             blind: None,
+            listed_at: None,
             pod_paths: BTreeSet::new(),
         }
     }
@@ -115,6 +118,7 @@ impl Withdrawal {
             ClusterEvent::SlicesListed(slices) => {
                 let changes = self.routing.slices_listed(slices, now);
                 self.blind = None;
+                self.listed_at.get_or_insert(now);
                 self.read.start_anew();
                 self.changed(&changes, now, journal);
             }
@@ -263,6 +267,9 @@ impl Withdrawal {
         if let Some((_, at)) = &self.blind {
             return if *at > evidence_at { Hold::Unread } else { Hold::Met };
         }
+        if let Some(from) = self.unlisted_until() {
+            return Hold::until(from, evidence_at);
+        }
         if !self.withdrawn {
             return Hold::Awaited;
         }
@@ -276,6 +283,14 @@ impl Withdrawal {
             Some(at) if at > evidence_at => Hold::Unread,
             Some(_) => Hold::Met,
         }
+    }
+
+    /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;
+    /// but a node that heard of one before the list has had time for it then, as in C7. `None`: the pod is or was listed,
+    /// or nobody knows yet.
+    fn unlisted_until(&self) -> Option<Monotonic> {
+        let listed_at = self.listed_at.filter(|_| !self.routing.has_listed_the_pod())?;
+        Some(listed_at + self.settings.bounds.steady())
     }
 
     /// E6.

@@ -112,6 +112,11 @@ impl Withdrawal {
             path.name.as_ref().is_some_and(|name| self.settings.accept.contains(&format!("{}/{name}", path.what)))
         };
         let mut paths: BTreeSet<_> = self.routing.not_observed().into_iter().filter(|path| !accepted(path)).collect();
+        if self.listed_at.is_some() && !self.routing.has_listed_the_pod() {
+            let why =
+                "no EndpointSlice has listed the pod in this drain: what leads to it, if anything does, is not known";
+            paths.insert(unobserved("routing", None, why.to_owned()));
+        }
         paths.extend(self.pod_paths.iter().filter(|path| !accepted(path)).cloned());
         if let Some((why, _)) = &self.blind {
             paths.insert(unobserved("api", None, why.clone()));
