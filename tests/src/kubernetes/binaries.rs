@@ -24,7 +24,19 @@ pub(crate) fn version() -> Result<&'static str> {
 ///
 /// When it has not been made.
 pub(crate) fn find(program: &str) -> Result<PathBuf> {
-    let file = directory()?.join(program);
+    made(directory()?.join(program))
+}
+
+/// The file of a program that a kubelet needs beside itself.
+///
+/// # Errors
+///
+/// When it has not been fetched.
+pub(crate) fn find_runtime(program: &str) -> Result<PathBuf> {
+    made(runtime_directory()?.join(program))
+}
+
+fn made(file: PathBuf) -> Result<PathBuf> {
     ensure!(
         file.is_file(),
         "the lab needs {}, which is not there: run `cargo xtask setup --kubernetes` (20 minutes the first time)",
@@ -33,7 +45,17 @@ pub(crate) fn find(program: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-fn directory() -> Result<PathBuf> {
+/// Where the programs of Kubernetes are.
+pub(crate) fn directory() -> Result<PathBuf> {
+    below(&format!("kubernetes-{}", version()?))
+}
+
+/// Where containerd and its like are.
+pub(crate) fn runtime_directory() -> Result<PathBuf> {
+    below("container-runtime")
+}
+
+fn below(name: &str) -> Result<PathBuf> {
     if let Some(directory) = env::var_os(OWN_PROGRAMS) {
         return Ok(directory.into());
     }
@@ -41,5 +63,5 @@ fn directory() -> Result<PathBuf> {
         Some(directory) if !directory.is_empty() => PathBuf::from(directory),
         _ => env::home_dir().context("the home directory is not known: set HOME")?.join(".cache"),
     };
-    Ok(cache.join("lastsyn").join(format!("kubernetes-{}", version()?)))
+    Ok(cache.join("lastsyn").join(name))
 }

@@ -8,9 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow};
+use serde_json::json;
 
 use super::{
-    Access, Api, Endpoint, KubePod, Mode, Node, PodSpec, Right, Service, ServiceSpec, Timing, WatchProxy,
+    Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, Service, ServiceSpec, Timing, WatchProxy,
+    addresses::{API_PORT, CONTROL_PLANE_V4},
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
 };
@@ -28,6 +30,8 @@ pub struct ClusterConfig {
     pub mode: Mode,
     /// When they write.
     pub timing: Timing,
+    /// Whether there is a fourth node with a real kubelet.
+    pub kubelet: bool,
     /// The number, from 0, of a node whose kube-proxy sees the API server through a [`WatchProxy`].
     pub watch_proxy_on: Option<usize>,
 }
@@ -36,6 +40,7 @@ pub struct ClusterConfig {
 #[derive(Debug)]
 pub struct Cluster {
     // In the order in which they are to go.
+    kubelet: Option<Kubelet>,
     nodes: Vec<Node>,
     watch_proxy: Option<WatchProxy>,
     services: AtomicU8,
@@ -65,8 +70,9 @@ impl Cluster {
         let host = lab.host("control-plane")?;
         host.forward()?;
         // The nodes' wires carry the control plane's addresses, so they come first.
-        let mut nodes =
-            (1..=NODES).map(|number| Node::new(&lab, &host, number, config.mode)).collect::<Result<Vec<_>>>()?;
+        let mut nodes = (1..=NODES + u8::from(config.kubelet))
+            .map(|number| Node::new(&lab, &host, number, config.mode))
+            .collect::<Result<Vec<_>>>()?;
         let control_plane = ControlPlane::start(host)?;
         for node in &nodes {
             node.register(&control_plane.api)?;
@@ -85,11 +91,42 @@ impl Cluster {
             let kubeconfig = write_kubeconfig(&control_plane, node.name(), &server)?;
             node.start_proxy(config.timing, &kubeconfig)?;
         }
-        let cluster = Self { nodes, watch_proxy, services: AtomicU8::new(1), control_plane, lab };
+        let mut cluster = Self { kubelet: None, nodes, watch_proxy, services: AtomicU8::new(1), control_plane, lab };
         for node in &cluster.nodes {
             node.proxy().await_status(cluster.outside())?;
         }
+        if config.kubelet {
+            cluster.start_kubelet()?;
+        }
         Ok(cluster)
+    }
+
+    fn start_kubelet(&mut self) -> Result<()> {
+        // Pods find the API server by its Service, for which it makes no endpoints in the lab.
+        self.api().post(
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            &json!({
+                "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+                "addressType": "IPv4",
+                "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
+                "endpoints": [{"addresses": [CONTROL_PLANE_V4], "conditions": {"ready": true}}],
+            }),
+        )?;
+        let path = self.lab.directory().join("kubelet.kubeconfig");
+        let ControlPlane { api, authority, kubelet_identity, .. } = &self.control_plane;
+        let kubeconfig = kubeconfig::write(&path, &control_plane::server_url(), authority, kubelet_identity)?;
+        let kubelet = Kubelet::start(api, self.node(control_plane::KUBELET_NODE)?, authority, &kubeconfig)?;
+        self.kubelet = Some(kubelet);
+        Ok(())
+    }
+
+    /// The real kubelet of `node-d`, if it was asked for.
+    ///
+    /// # Errors
+    ///
+    /// When it was not.
+    pub fn kubelet(&self) -> Result<&Kubelet> {
+        self.kubelet.as_ref().context("the cluster was made without a kubelet")
     }
 
     /// The nodes, `node-a` first.

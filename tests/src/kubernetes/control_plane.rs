@@ -16,13 +16,16 @@ use super::{
 };
 use crate::{Host, Process, wait::await_condition};
 
+/// The name of the node that has a kubelet, where one has.
+pub(crate) const KUBELET_NODE: &str = "node-d";
+
 /// Many times what each needs on an idle machine.
 const START: Duration = Duration::from_mins(1);
 
-/// Only what Services, Pods, and their accounts need.
+/// Only what Services, Deployments, Pods, and their accounts need.
 const CONTROLLERS: &str = "endpointslice-controller,serviceaccount-controller,serviceaccount-token-controller,\
                            namespace-controller,root-ca-certificate-publisher-controller,\
-                           garbage-collector-controller";
+                           garbage-collector-controller,deployment-controller,replicaset-controller";
 
 /// The processes, the last one started first, for that is how they end.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub(crate) struct ControlPlane {
     pub(crate) api: Api,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) proxy_identity: Identity,
+    pub(crate) kubelet_identity: Identity,
     pub(crate) authority: PathBuf,
     _controller_manager: Process,
     _api_server: Process,
@@ -48,6 +52,8 @@ impl ControlPlane {
         let admin = authority.client("admin", "admin", Some("system:masters"))?;
         let manager = authority.client("controller-manager", "system:kube-controller-manager", None)?;
         let proxy_identity = authority.client("kube-proxy", "system:kube-proxy", None)?;
+        let kubelet_identity =
+            authority.client("kubelet", &format!("system:node:{KUBELET_NODE}"), Some("system:nodes"))?;
         let accounts = authority.key_pair("service-accounts")?;
         let certificate = authority.certificate();
         let server = server_url();
@@ -64,6 +70,7 @@ impl ControlPlane {
             api,
             kubeconfig,
             proxy_identity,
+            kubelet_identity,
             authority: certificate,
             _controller_manager: controller_manager,
             _api_server: api_server,

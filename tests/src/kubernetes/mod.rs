@@ -18,9 +18,11 @@ mod endpoints;
 pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
+mod kubelet;
 mod node;
 mod pod;
 mod rules;
+mod scene;
 mod service;
 mod watch_proxy;
 mod workload;
@@ -32,8 +34,10 @@ pub use self::{
     cluster::{Cluster, ClusterConfig},
     endpoints::Endpoint,
     kube_proxy::{KubeProxy, Mode, Timing},
+    kubelet::{Kubelet, WEB_IMAGE},
     node::Node,
     pod::{KubePod, PodSpec},
+    scene::{STAYS, Scene},
     service::{Service, ServiceKind, ServiceSpec},
     watch_proxy::WatchProxy,
     workload::{Ended, PORT, Stopping, Workload},
