@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::{Pod, Routing},
-    core::cluster::HealthOutcome,
+    core::{cluster::HealthOutcome, termination::PodRead},
 };
 
 /// How long one request may take.
@@ -75,7 +75,8 @@ pub async fn preflight(access: &Access, pod: &Pod, routing: &Routing) -> Result<
         }
         let uid = Some(pod.uid.as_str()).filter(|uid| !uid.is_empty());
         match read::pod(&client, access, &namespace, &pod.name, uid, PATIENCE).await {
-            Ok(_) => Ok(format!("{namespace}/{}", pod.name)),
+            Ok((PodRead::NotTerminating, _)) => Ok(format!("{namespace}/{} may be read", pod.name)),
+            Ok(_) => Ok(format!("{namespace}/{} may be read, and is terminating or not there", pod.name)),
             Err(refusal) => Err(refusal.words().to_owned()),
         }
     };

@@ -2,6 +2,7 @@
 
 mod bound;
 mod callers;
+mod cannot_observe;
 mod cluster;
 mod cluster_properties;
 mod cluster_steps;
