@@ -96,7 +96,8 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     );
     let cluster = cluster::cluster(&config);
     let routing = match &cluster {
-        Some(_) => Ok(cluster::settings(&config, &interfaces.addresses().await?)),
+        Some(_) if config.pod.ips.is_empty() => Ok(cluster::settings(&config, &interfaces.addresses().await?)),
+        Some(_) => Ok(cluster::settings(&config, &[])),
         None if config.routing.enabled => Err(NoRouting::NoCluster),
         None => Err(NoRouting::Off),
     };

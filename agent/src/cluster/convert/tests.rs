@@ -329,10 +329,30 @@ fn condition() -> impl Strategy<Value = Value> {
     prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from)]
 }
 
+/// Mostly what makes a slice that lists somebody: else nearly all would list nobody.
+fn kind() -> impl Strategy<Value = Value> {
+    prop_oneof![4 => prop::sample::select(vec!["IPv4", "IPv6"]).prop_map(Value::from), 1 => text()]
+}
+
+fn listed_address() -> impl Strategy<Value = Value> {
+    prop_oneof![3 => prop::sample::select(vec!["10.0.0.1", "10.0.0.2", "fd00::1"]).prop_map(Value::from), 2 => text()]
+}
+
 prop_compose! {
-    fn any_slice()(kind in text(), labels in labels(), addresses in prop::collection::vec(prop::collection::vec(text(), 0..3), 0..5),
-        ready in condition(), port in any::<Option<i32>>(), protocol in text()) -> Value {
-        let endpoints: Vec<_> = addresses.iter().map(|list| json!({"addresses": list, "conditions": {"ready": ready}})).collect();
+    fn any_slice()(
+        kind in kind(),
+        mut labels in labels(),
+        of_service in prop::bool::weighted(0.8),
+        addresses in prop::collection::vec(prop::collection::vec(listed_address(), 0..3), 0..5),
+        ready in condition(),
+        port in any::<Option<i32>>(),
+        protocol in text(),
+    ) -> Value {
+        if of_service {
+            labels[SERVICE_NAME] = "web".into();
+        }
+        let endpoint = |list: &Vec<Value>| json!({"addresses": list, "conditions": {"ready": ready}});
+        let endpoints: Vec<_> = addresses.iter().map(endpoint).collect();
         json!({"metadata": {"name": "a", "labels": labels}, "addressType": kind, "endpoints": endpoints,
             "ports": [{"port": port, "protocol": protocol}]})
     }
