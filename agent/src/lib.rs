@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod client;
+pub mod cluster;
 pub mod config;
 pub mod core;
 pub mod drive;

@@ -22,6 +22,7 @@ pub mod demo;
 pub mod haproxy;
 pub mod host;
 pub mod http;
+pub mod kubernetes;
 pub mod lab;
 mod leftovers;
 pub mod link;

@@ -5,6 +5,7 @@ mod build_ebpf;
 mod check_ebpf;
 mod coverage;
 mod demo;
+mod lab;
 mod lab_program;
 mod lint;
 mod model;
@@ -63,6 +64,12 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Keep a real Kubernetes up on this machine: `up`, `down`, `status`, `run COMMAND`
+    Lab {
+        /// Arguments for the lab: a verb, `--name NAME`, `--mode nftables|iptables`
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Search every way round the rules of the decision in a bounded world, and show what was found
     Model {
         /// Search larger worlds: minutes, with an optimised build
@@ -119,6 +126,7 @@ fn run(verb: Verb) -> Result<()> {
             let profile = if release { lab_program::Profile::Release } else { lab_program::Profile::Debug };
             demo::run(&root, profile, &arguments)
         }
+        Verb::Lab { arguments } => lab::run(&root, &arguments),
         Verb::Model { deep, json } => model::run(&root, deep, json),
         Verb::Coverage => coverage::run(&root),
         Verb::Mutate(choice) => mutate::run(&root, &choice),

@@ -5,6 +5,9 @@ mod apt_sources;
 mod bpf_linker;
 mod cache;
 pub(crate) mod cargo_program;
+mod container_runtime;
+mod debian_files;
+mod kubernetes;
 mod rust_src;
 mod system_packages;
 
@@ -18,6 +21,7 @@ use crate::{nightly::Nightly, object::manifest::Tools};
 
 /// What to get. Without a choice, everything.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line, and any may be given together")]
 pub(crate) struct Choice {
     /// Only what the demonstration runs: HAProxy and the network tools
     #[arg(long)]
@@ -28,6 +32,9 @@ pub(crate) struct Choice {
     /// Only the toolchain that compiles the kernel programs
     #[arg(long)]
     ebpf: bool,
+    /// Only what the lab's Kubernetes runs: etcd, the Kubernetes commands, and the network tools
+    #[arg(long)]
+    kubernetes: bool,
 }
 
 /// What compiles the kernel programs.
@@ -38,10 +45,10 @@ pub(crate) struct KernelToolchain {
 }
 
 pub(crate) fn run(choice: &Choice) -> Result<()> {
-    let everything = !(choice.demo || choice.test || choice.ebpf);
+    let everything = !(choice.demo || choice.test || choice.ebpf || choice.kubernetes);
     if everything {
         system_packages::ensure(Purpose::Debugging)?;
-    } else if choice.test {
+    } else if choice.test || choice.kubernetes {
         system_packages::ensure(Purpose::Test)?;
     } else if choice.demo {
         system_packages::ensure(Purpose::Demo)?;
@@ -55,7 +62,18 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
             bpf_linker::VERSION
         );
     }
+    if everything || choice.test || choice.kubernetes {
+        for directory in [kubernetes::ensure()?, container_runtime::ensure()?] {
+            eprintln!("Kubernetes: {}", directory.display());
+        }
+    }
     Ok(())
+}
+
+/// Gets what the lab's Kubernetes runs.
+pub(crate) fn kubernetes() -> Result<()> {
+    kubernetes::ensure()?;
+    container_runtime::ensure().map(drop)
 }
 
 /// Gets the system's programs that `purpose` needs.

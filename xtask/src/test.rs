@@ -22,6 +22,7 @@ struct Step {
 pub(crate) fn run(root: &Path, rebuild: Rebuild, arguments: &[String]) -> Result<()> {
     let mut steps = vec![step("setup", || {
         setup::programs(setup::Purpose::Test)?;
+        setup::kubernetes()?;
         setup::kernel_toolchain().map(drop)
     })];
     // Without its tools no other step says anything; otherwise each one tells something of its own.

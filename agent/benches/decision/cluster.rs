@@ -77,6 +77,7 @@ impl Cluster {
             handshake_grace: Duration::from_secs(3),
             exit_at_connections: None,
             routing: Some(routing),
+            no_routing: lastsyn::core::settings::NoRouting::Off,
             restart_guard: None,
             fail_after: None,
             stop_reserve: Duration::from_secs(10),

@@ -1,5 +1,9 @@
 //! The environment: which variables are the agent's, and which Kubernetes put there.
 
+use std::net::IpAddr;
+
+use serde_json::Value;
+
 use super::{
     ConfigError, FILE_VARIABLE,
     keys::{self, Key},
@@ -16,6 +20,28 @@ pub fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect()
+}
+
+/// What manifests call what the downward API gives, and whose value it is where the agent's own variable does not say.
+const DOWNWARD: [(&str, &str); 6] = [
+    ("POD_NAME", "pod.name"),
+    ("POD_NAMESPACE", "pod.namespace"),
+    ("POD_UID", "pod.uid"),
+    ("POD_IPS", "pod.ips"),
+    ("NODE_NAME", "pod.nodeName"),
+    ("HOST_IPS", "pod.hostIps"),
+];
+
+/// Takes a variable that manifests use for what the downward API gives. It is nobody's own name: a value that cannot be
+/// meant is left alone, as it may be of somebody else.
+pub(super) fn apply_downward(layers: &mut Layers, name: &str, value: &str) {
+    let Some((_, key)) = DOWNWARD.iter().find(|(variable, _)| *variable == name) else { return };
+    let addresses = key.ends_with("ips") || key.ends_with("Ips");
+    let meant = !value.contains(char::REPLACEMENT_CHARACTER)
+        && (!addresses || value.split(',').all(|address| address.trim().parse::<IpAddr>().is_ok()));
+    if let Some(key) = keys::by_name(key).filter(|_| meant) {
+        layers.set(key, Value::String(value.to_owned()), Origin::Environment(shorten(name)));
+    }
 }
 
 /// Takes one variable, if it is the agent's.
@@ -100,10 +126,27 @@ mod tests {
 
     #[test]
     fn no_key_looks_like_the_variable_of_a_service() {
-        for key in keys::all() {
+        // The design's own name. A Service would have to be called `lastsyn-routing-kube-proxy-healthz`; and a key goes first.
+        let named_so = "routing.kubeProxyHealthzPort";
+        for key in keys::all().iter().filter(|key| key.name() != named_so) {
             let rest = key.variable().strip_prefix(PREFIX).expect("the prefix");
             assert!(!from_kubernetes(rest, "tcp://10.96.0.7:19480"), "{}", key.variable());
         }
+    }
+
+    #[test]
+    fn the_downward_api_s_usual_names_are_taken_where_they_can_be_meant() {
+        let config = |name, value| {
+            let mut layers = Layers::defaults();
+            apply_downward(&mut layers, name, value);
+            layers.build().expect("valid").0.pod
+        };
+        assert_eq!(config("POD_NAME", "17").name, "17");
+        assert_eq!(config("NODE_NAME", "node-a").node_name, "node-a");
+        assert_eq!(config("POD_IPS", "10.0.0.1,fd00::1").ips.len(), 2);
+        assert_eq!(config("HOST_IPS", "10.0.0.1").host_ips.len(), 1);
+        assert_eq!(config("POD_IPS", "all of them"), super::super::Pod::default());
+        assert_eq!(config("HOSTNAME", "web-1"), super::super::Pod::default());
     }
 
     #[test]

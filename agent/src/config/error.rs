@@ -74,6 +74,9 @@ pub enum ConfigError {
         "{setting}: nothing can be observed in no time; give at least as long as a usual pause between connections"
     )]
     QuietPeriodZero { setting: Box<Setting> },
+    /// Nothing, where something has to be.
+    #[error("{setting}: it has to be more than nothing; leave it out for the default")]
+    Zero { setting: Box<Setting> },
     /// `quietPeriod` above the bound.
     #[error("{quiet} is longer than {bound}: every drain would end at its bound; lower the one or raise the other")]
     QuietPeriodAboveMaxWait { quiet: Box<Setting>, bound: Box<Setting> },

@@ -177,6 +177,9 @@ mod tests {
     #[test]
     fn a_section_knows_what_is_inside() {
         assert_eq!(inside(&["server"]), ["server.address", "server.socket"]);
-        assert_eq!(inside(&[]), ["afterEnd", "drain", "listeners", "log", "sensor", "server"]);
+        assert_eq!(
+            inside(&[]),
+            ["afterEnd", "drain", "listeners", "loadBalancer", "log", "pod", "routing", "sensor", "server"]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The configuration: defaults, one YAML file, the environment and flags, each over the one before, read once when the
 //! agent starts. The names of files' keys, environment variables and flags all come from [`Config`] itself.
 
+mod addresses;
 mod duration;
 mod environment;
 mod error;
@@ -11,6 +12,7 @@ mod model;
 mod networks;
 mod origin;
 mod ports;
+mod routing;
 mod socket;
 mod text;
 mod validate;
@@ -30,6 +32,7 @@ pub use self::{
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
+    routing::{LoadBalancer, Pod, Poll, Routing},
 };
 
 /// What the command line says about the configuration.
@@ -73,6 +76,9 @@ fn assemble(
     let mut layers = Layers::defaults();
     if let Some((path, text)) = file {
         layers.overlay(file::parse(path, text)?, path)?;
+    }
+    for (name, value) in environment {
+        environment::apply_downward(&mut layers, name, value);
     }
     for (name, value) in environment {
         environment::apply(&mut layers, name, value)?;

@@ -11,7 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{
     duration,
     networks::{self, Network},
-    ports, socket,
+    ports,
+    routing::{LoadBalancer, Pod, Routing},
+    socket,
 };
 use crate::core::listener::Port;
 
@@ -35,6 +37,12 @@ pub struct Config {
     pub drain: Drain,
     /// What is done after it.
     pub after_end: AfterEnd,
+    /// What is to be known of the cluster.
+    pub routing: Routing,
+    /// What load balancers need.
+    pub load_balancer: LoadBalancer,
+    /// Who this pod is.
+    pub pod: Pod,
     /// How SYNs are seen.
     pub sensor: Sensor,
     /// Where the agent answers.
@@ -99,6 +107,11 @@ pub struct Drain {
     /// The drain lasts until no more than this many connections are established on the watched listeners. Default
     /// `null`: connections do not hold it.
     pub exit_at_connections: Option<u32>,
+    /// How long after the hook's call a sign may come that the pod is terminating, where routing is watched: SIGTERM, a
+    /// slice, or the pod's own object. A hook is also called for a container that is only restarted. Default 5s. After it,
+    /// a drain of a pod that is known not to terminate ends `not-terminating`.
+    #[serde(with = "duration")]
+    pub restart_guard: Duration,
 }
 
 /// The bound of a drain.
@@ -192,6 +205,7 @@ impl Default for Drain {
             stop_reserve: Duration::from_secs(10),
             handshake_grace: Duration::from_secs(3),
             exit_at_connections: None,
+            restart_guard: Duration::from_secs(5),
         }
     }
 }

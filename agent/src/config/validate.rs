@@ -13,7 +13,21 @@ use crate::core::listener::Port;
 
 pub(super) fn check(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
     check_listeners(config, origins)?;
+    check_routing(config, origins)?;
     check_drain(config, origins)
+}
+
+fn check_routing(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
+    let poll = &config.routing.poll;
+    for (key, value) in [("routing.poll.interval", poll.interval), ("routing.poll.timeout", poll.timeout)] {
+        if value.is_zero() {
+            return Err(ConfigError::Zero { setting: origins.setting(key, format(value)) });
+        }
+    }
+    if poll.max_rate == 0 {
+        return Err(ConfigError::Zero { setting: origins.setting("routing.poll.maxRate", 0) });
+    }
+    Ok(())
 }
 
 fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError> {

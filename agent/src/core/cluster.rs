@@ -11,6 +11,7 @@ use super::{
     clock::Monotonic,
     confirm::{FenceProgress, OperatingSystem},
     listener::Family,
+    verdict::NotObserved,
 };
 
 macro_rules! name {
@@ -186,6 +187,20 @@ pub struct HealthReport {
     pub outcome: HealthOutcome,
 }
 
+/// Whether the core has a use for a node's next answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// None. Its connection is to stay open all the same, as it stands for the process (C1).
+    No,
+    /// It has.
+    Yes {
+        /// Since when: the last relevant change, or the drain's start.
+        since: Monotonic,
+        /// From when on an answer counts for more than one before, if that is known.
+        due: Option<Monotonic>,
+    },
+}
+
 /// What came of a request to a node's health server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HealthOutcome {
@@ -255,6 +270,11 @@ pub enum ClusterEvent {
     SliceWritten(Slice),
     /// A slice was deleted.
     SliceRemoved(SliceName),
+    /// Slices cannot be read, and why: there is no way to the API server, it does not let the agent, or it has never
+    /// answered this agent. What was known of them still holds; where nothing was, nothing can be.
+    SlicesUnreadable(String),
+    /// W8: the ways to the pod that its own object shows, or that they are not known. In place of what was told before.
+    PodPaths(BTreeSet<NotObserved>),
     /// A list of the Services has completed.
     ServicesListed(Vec<Service>),
     /// A Service was created or has a new version.

@@ -287,6 +287,7 @@ impl Core {
             watched: &self.watched,
             strategy: self.evidence.as_ref().map_or(Strategy::Counters, |evidence| evidence.sensor.strategy()),
             quiet_period: self.settings.quiet_period,
+            no_routing: self.settings.no_routing,
         }));
         // Before anything else that is to be done: a reading takes a while.
         for caller in drain.callers.iter().rev() {

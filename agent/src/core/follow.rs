@@ -1,8 +1,11 @@
 //! What is asked of the cluster and told to the server in the pod while a drain runs.
 
+use std::collections::BTreeMap;
+
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, ObservationId, ReadId},
+    cluster::{ClusterEvent, FenceRequest, NodeName, ObservationId, ReadId, ServiceName, Wanted},
+    confirm::Tally,
     drain::Core,
     event::{Action, Depth},
     journal::Transition,
@@ -38,6 +41,31 @@ fn next(given: &mut u64) -> u64 {
 }
 
 impl Core {
+    /// Whether a node's next answer is of use to the drain under way.
+    pub fn health_wanted(&self, node: &NodeName, now: Monotonic) -> Wanted {
+        let Some(drain) = &self.drain else { return Wanted::No };
+        drain.withdrawal.as_ref().map_or(Wanted::No, |withdrawal| withdrawal.health_wanted(node, drain.started, now))
+    }
+
+    /// Counts the relevant changes of the drain under way, and says when the last one came. After each, every node's answers
+    /// may be of use again.
+    pub fn last_change(&self) -> (u64, Option<Monotonic>) {
+        let withdrawal = self.drain.as_ref().and_then(|drain| drain.withdrawal.as_ref());
+        withdrawal.map(Withdrawal::last_change).unwrap_or_default()
+    }
+
+    /// E6: the Services whose `healthCheckNodePort` is to be asked on this node.
+    pub fn local_ports(&self) -> BTreeMap<ServiceName, u16> {
+        let withdrawal = self.drain.as_ref().and_then(|drain| drain.withdrawal.as_ref());
+        withdrawal.map(Withdrawal::local_ports).unwrap_or_default()
+    }
+
+    /// How many nodes are in which state, both families together.
+    pub fn node_tally(&self) -> Tally {
+        let withdrawal = self.drain.as_ref().and_then(|drain| drain.withdrawal.as_ref());
+        withdrawal.map(Withdrawal::tally).unwrap_or_default()
+    }
+
     /// Takes in what the cluster says, if it says it to the drain under way.
     pub(super) fn cluster_says(&mut self, observation: ObservationId, event: &ClusterEvent, now: Monotonic) {
         let Some(drain) = &mut self.drain else { return };

@@ -82,6 +82,8 @@ pub enum Transition {
     WatchBehind,
     /// C9: there is no consistent read to be had, and why.
     ReadForbidden(String),
+    /// Slices cannot be read, and none were in this drain, and why.
+    SlicesUnreadable(String),
     /// The drain ended.
     DrainEnded(Reason),
     /// The agent stops.
@@ -160,6 +162,7 @@ impl fmt::Display for Transition {
                 f.write_str("a consistent read showed what the watch did not deliver; every node is awaited")
             }
             Self::ReadForbidden(why) => write!(f, "there is no consistent read of the API server: {why}"),
+            Self::SlicesUnreadable(why) => write!(f, "whether the pod is routed to cannot be known: {why}"),
             Self::DrainEnded(reason) => write!(f, "the drain ended: {}", reason.name()),
             Self::Stopping => f.write_str("stopping"),
         }
@@ -215,6 +218,7 @@ mod tests {
             Transition::ReadAgrees,
             Transition::WatchBehind,
             Transition::ReadForbidden("no token".to_owned()),
+            Transition::SlicesUnreadable("no token".to_owned()),
             Transition::DrainEnded(Reason::Quiet),
             Transition::DrainEnded(Reason::Synced),
             Transition::Stopping,

@@ -9,6 +9,7 @@ use super::{
     event::{Evidence, SensorState},
     listener::{Family, Port},
     quiet::{self, Since},
+    settings::NoRouting,
     under_way::Drain,
     verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Protocol, Reason, Sensor, Strategy, Verdict},
     watched::{Watched, WatchedPort},
@@ -25,17 +26,18 @@ pub(super) struct Ended<'a> {
     pub(super) watched: &'a Watched,
     pub(super) strategy: Strategy,
     pub(super) quiet_period: Duration,
+    pub(super) no_routing: NoRouting,
 }
 
 /// Builds the verdict.
 pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
-    let Ended { reason, at, drain, seen, watched, strategy, quiet_period } = ended;
+    let Ended { reason, at, drain, seen, watched, strategy, quiet_period, no_routing } = ended;
     let mut not_observed = seen.map_or_else(
         || vec![not_observed("sensor", "nothing could be read since the hook's call".to_owned())],
         |(evidence, _)| unseen(drain, evidence, watched),
     );
     match &drain.withdrawal {
-        None => not_observed.push(routing()),
+        None => not_observed.push(routing(*no_routing)),
         Some(withdrawal) => not_observed.extend(withdrawal.told().not_observed),
     }
     if let Some(why) = drain.termination.unknown() {
@@ -102,9 +104,15 @@ pub(super) fn blind(surplus: u64) -> String {
     format!("{surplus} more handshakes were completed in this namespace than SYNs were seen")
 }
 
-/// What this version cannot see at all.
-fn routing() -> NotObserved {
-    not_observed("routing", "this version does not watch EndpointSlices, Services or the nodes' proxies".to_owned())
+/// Routing is not watched.
+fn routing(why: NoRouting) -> NotObserved {
+    match why {
+        NoRouting::Off => not_observed("routing", "routing.enabled is false".to_owned()),
+        NoRouting::NoCluster => {
+            let why = "this is no pod of a cluster: there is neither a service account nor KUBECONFIG".to_owned();
+            not_observed("api", why)
+        }
+    }
 }
 
 /// S5: nobody knows that the pod is terminating.

@@ -23,6 +23,8 @@ pub struct Settings {
     pub exit_at_connections: Option<u64>,
     /// E5, E6: what is to be known of the cluster; `None`: routing is not watched.
     pub routing: Option<RoutingSettings>,
+    /// Why it is not, where it is not.
+    pub no_routing: NoRouting,
     /// S5: how long after the hook's call a sign may come that the pod is terminating; `None`: the caller is believed.
     pub restart_guard: Option<Duration>,
     /// When the server in the pod is to fail readiness; `None`: it is told nothing.
@@ -52,6 +54,16 @@ pub struct RoutingSettings {
     pub accept: BTreeSet<String>,
     /// Above this many nodes, without a fence, nothing is claimed of them.
     pub max_nodes: u64,
+}
+
+/// Why routing is not watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NoRouting {
+    /// The operator said so.
+    #[default]
+    Off,
+    /// This is no pod of a cluster.
+    NoCluster,
 }
 
 /// Which ports are watched.

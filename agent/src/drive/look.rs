@@ -3,6 +3,7 @@
 use crate::{
     core::{
         clock::{Monotonic, millis},
+        confirm::Tally,
         drain::Core,
         event::{Evidence, SensorState},
         verdict::{Listener, Strategy},
@@ -20,12 +21,22 @@ pub struct Look {
     pub totals: Vec<Listener>,
     /// The newest evidence.
     pub evidence: Option<Evidence>,
+    /// How many nodes are in which state, in the drain under way.
+    pub nodes: Tally,
+    /// How many parts of the API server's objects could not be read, since the agent started.
+    pub left_out: u64,
 }
 
 /// Looks.
-pub(super) fn look(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Look {
+pub(super) fn look(core: &Core, reader: &Reader, left_out: u64, started: Monotonic, now: Monotonic) -> Look {
     let evidence = core.evidence().cloned();
-    Look { status: status(core, reader, started, now), totals: core.totals(), evidence }
+    Look {
+        status: status(core, reader, started, now),
+        totals: core.totals(),
+        evidence,
+        nodes: core.node_tally(),
+        left_out,
+    }
 }
 
 fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Status {

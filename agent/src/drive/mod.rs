@@ -1,6 +1,7 @@
 //! The one loop that reads the kernel's evidence, hands it to the core, and carries out what the core decides.
 
 pub mod clock;
+mod cluster;
 mod evidence;
 mod handle;
 mod look;

@@ -15,11 +15,12 @@ use crate::{
         drain::Core,
         event::{Action, CallerId, Depth, Event},
         listener::Port,
-        settings::{Settings, Watch},
+        settings::{NoRouting, RoutingSettings, Settings, Watch},
         verdict::{Strategy, Verdict},
     },
     drive::{
         clock,
+        cluster::{self, Cluster},
         evidence::Reader,
         handle::{Request, channel},
         look::look,
@@ -93,9 +94,17 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         interfaces = ?sensor.interfaces(),
         "counting"
     );
+    let cluster = cluster::cluster(&config);
+    let routing = match &cluster {
+        Some(_) if config.pod.ips.is_empty() => Ok(cluster::settings(&config, &interfaces.addresses().await?)),
+        Some(_) => Ok(cluster::settings(&config, &[])),
+        None if config.routing.enabled => Err(NoRouting::NoCluster),
+        None => Err(NoRouting::Off),
+    };
     let now = clock::now();
     let agent = Agent {
-        core: Core::new(settings(&config), now),
+        core: Core::new(settings(&config, routing), now),
+        cluster,
         reader: Reader::new(sensor, interfaces),
         addresses,
         waiting: BTreeMap::new(),
@@ -113,6 +122,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
 
 struct Agent {
     core: Core,
+    cluster: Option<Cluster>,
     reader: Reader,
     /// The pod's own addresses, for the server (S10).
     addresses: watch::Sender<Vec<IpAddr>>,
@@ -155,6 +165,7 @@ impl Agent {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
+                events = cluster_events(&mut self.cluster) => self.cluster_says(events),
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
                     self.read(Depth::Listeners).await;
@@ -184,13 +195,16 @@ impl Agent {
                         tracing::warn!(%port, %why, "not counted");
                     }
                 }
-                // Nothing watches the cluster yet: `settings` leaves routing out, and so none of these comes.
                 Action::ObserveCluster(_)
                 | Action::ForgetCluster
                 | Action::ReadConsistently(_)
-                | Action::AskFence(_)
-                | Action::ReadPod(_)
-                | Action::Tell(_) => {}
+                | Action::ReadPod(_) => {
+                    if let Some(cluster) = &mut self.cluster {
+                        cluster.carry_out(&action).await;
+                    }
+                }
+                // There is neither a fence nor anybody to tell in this version: `settings` leaves both out.
+                Action::AskFence(_) | Action::Tell(_) => {}
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
                         // A caller that has just gone is no failure.
@@ -201,6 +215,24 @@ impl Agent {
             }
         }
         false
+    }
+
+    /// Hands on what the cluster says, and says back what of it is of use from now on.
+    fn cluster_says(&mut self, events: Vec<Event>) {
+        for event in events {
+            let said = match &event {
+                Event::Cluster(_, said) => Some(Arc::clone(said)),
+                _ => None,
+            };
+            if let (Some(cluster), Some(said)) = (&self.cluster, &said) {
+                self.metrics.cluster_said(said);
+                cluster.before(said);
+            }
+            self.handle(event);
+            if let (Some(cluster), Some(said)) = (&mut self.cluster, &said) {
+                cluster.after(said, &self.core, clock::now());
+            }
+        }
     }
 
     async fn read(&mut self, depth: Depth) {
@@ -238,7 +270,8 @@ impl Agent {
                     self.read(Depth::Listeners).await;
                 }
                 // Nobody waits any more if this fails.
-                drop(answer.send(look(&self.core, &self.reader, self.started, clock::now())));
+                let left_out = self.cluster.as_ref().map_or(0, Cluster::left_out);
+                drop(answer.send(look(&self.core, &self.reader, left_out, self.started, clock::now())));
             }
         }
     }
@@ -309,7 +342,16 @@ fn choice(strategy: SensorStrategy) -> Choice {
     }
 }
 
-fn settings(config: &Config) -> Settings {
+/// What the cluster says; never, where it is not watched.
+async fn cluster_events(cluster: &mut Option<Cluster>) -> Vec<Event> {
+    match cluster {
+        Some(cluster) => cluster.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn settings(config: &Config, routing: Result<RoutingSettings, NoRouting>) -> Settings {
+    let watched = routing.is_ok();
     let own = Port::try_from(config.server.address.port()).ok();
     Settings {
         watch: match &config.listeners.watch {
@@ -322,8 +364,10 @@ fn settings(config: &Config) -> Settings {
         max_wait: config.drain.bound(),
         handshake_grace: config.drain.handshake_grace,
         exit_at_connections: config.drain.exit_at_connections.map(u64::from),
-        routing: None,
-        restart_guard: None,
+        no_routing: routing.as_ref().err().copied().unwrap_or_default(),
+        routing: routing.ok(),
+        // Without the API server nothing could ever show that the pod is not terminating.
+        restart_guard: watched.then_some(config.drain.restart_guard),
         fail_after: None,
         stop_reserve: config.drain.stop_reserve,
         linger: config.after_end.linger,

@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 
 use crate::{
-    core::{class::Class, verdict::Verdict},
+    core::{class::Class, cluster::ClusterEvent, verdict::Verdict},
     drive::Look,
     server::status::State,
 };
@@ -19,6 +19,8 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Upper bounds of the drain histogram's buckets, in seconds: around the default quiet period and bound.
 const DRAIN_BUCKETS: [f64; 11] = [1.0, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 30.0];
+
+mod cluster;
 
 type GaugeF64 = Gauge<f64, AtomicU64>;
 
@@ -36,6 +38,7 @@ pub struct Metrics {
     sensor: Family<StrategyLabels, Gauge>,
     sensor_healthy: Gauge,
     sensor_blind: GaugeF64,
+    cluster: cluster::ClusterMetrics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -122,6 +125,7 @@ impl Metrics {
             Unit::Seconds,
             sensor_blind.clone(),
         );
+        let cluster = cluster::ClusterMetrics::new(&mut registry);
         registry.register("build", "The agent's version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
@@ -136,13 +140,20 @@ impl Metrics {
             sensor,
             sensor_healthy,
             sensor_blind,
+            cluster,
         }
+    }
+
+    /// The cluster has said something.
+    pub fn cluster_said(&self, event: &ClusterEvent) {
+        self.cluster.said(event);
     }
 
     /// A drain has ended.
     pub fn drain_ended(&self, verdict: &Verdict) {
         self.drains.get_or_create(&ReasonLabels { reason: verdict.reason.name() }).inc();
         self.drain_duration.observe(seconds(verdict.duration_ms));
+        self.cluster.drain_ended(verdict);
     }
 
     /// Takes over what a look at the agent shows, and writes everything out.
@@ -157,6 +168,7 @@ impl Metrics {
     }
 
     fn take(&self, look: &Look) {
+        self.cluster.take(look.nodes, look.left_out);
         self.last_attempt_age.clear();
         for listener in &look.totals {
             for counts in &listener.families {
@@ -216,6 +228,7 @@ mod tests {
     use super::*;
     use crate::{
         core::{
+            confirm::Tally,
             listener::{Family as IpFamily, Port},
             verdict::{FamilyCounts, Listener, Protocol, Strategy},
         },
@@ -261,7 +274,7 @@ mod tests {
             verdict: None,
             journal: Vec::new(),
         };
-        Look { status, totals: vec![listener], evidence: None }
+        Look { status, totals: vec![listener], evidence: None, nodes: Tally::default(), left_out: 0 }
     }
 
     #[test]

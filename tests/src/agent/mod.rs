@@ -221,6 +221,15 @@ pub fn hook<A: AsRef<OsStr>>(host: &Host, arguments: impl IntoIterator<Item = A>
     subcommand(host, "drain", arguments)
 }
 
+/// The agent's program.
+///
+/// # Errors
+///
+/// When it is missing or older than its sources.
+pub(crate) fn program() -> Result<PathBuf> {
+    binary::find()
+}
+
 /// Runs any subcommand of `lastsyn` in a host.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Measurements: `cargo xtask bench NAME`, on the agent as it is shipped. Each prints a table, and writes what it measured to
 //! the repository's `results`.
 
+mod calm_drain;
 mod control;
 mod distribution;
 mod hook_latency;
@@ -17,10 +18,11 @@ use anyhow::{Result, bail};
 /// error.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let measure = match arguments.next().as_deref() {
+        Some("calm-drain") => calm_drain::measure,
         Some("hook-latency") => hook_latency::measure,
         Some("stop-latency") => stop_latency::measure,
-        Some(name) => bail!("there is no measurement `{name}`; there are: hook-latency, stop-latency"),
-        None => bail!("which measurement? There are: hook-latency, stop-latency"),
+        Some(name) => bail!("there is no measurement `{name}`; there are: calm-drain, hook-latency, stop-latency"),
+        None => bail!("which measurement? There are: calm-drain, hook-latency, stop-latency"),
     };
     if let Some(argument) = arguments.next() {
         bail!("unknown argument `{argument}`: a measurement takes none");

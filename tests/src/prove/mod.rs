@@ -1,9 +1,11 @@
 //! Promises that take too long for every run of the tests to be shown in full: `cargo xtask prove NAME`. The tests run the
 //! same scenes a few times.
 
+pub mod frozen_node;
 mod moment;
 pub mod parser;
 mod record;
+pub mod replacement;
 pub mod rollout;
 pub mod syns;
 
@@ -22,10 +24,12 @@ pub use self::{
 /// When the promise does not hold, a scene cannot be made, or there is no proof of that name.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
+        Some("frozen-node") => frozen_node::run(arguments),
         Some("parser") => parser::run(arguments),
+        Some("replacement") => replacement::proof::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
         Some("syns") => syns::run(arguments),
-        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout, syns"),
-        None => bail!("which proof? There are: parser, rollout, syns"),
+        Some(name) => bail!("there is no proof `{name}`; there are: frozen-node, parser, replacement, rollout, syns"),
+        None => bail!("which proof? There are: frozen-node, parser, replacement, rollout, syns"),
     }
 }

@@ -85,6 +85,7 @@ fn settings(plan: &Plan) -> Settings {
             accept: BTreeSet::new(),
             max_nodes: 500,
         }),
+        no_routing: lastsyn::core::settings::NoRouting::Off,
         restart_guard: None,
         fail_after: None,
         stop_reserve: Duration::from_secs(10),

@@ -107,7 +107,7 @@ impl SeparateApt {
 
     /// Downloads a package and unpacks it into the directory that is returned, below this one's.
     pub(crate) fn unpack(&self, package: &str, version: &str) -> Result<PathBuf> {
-        let downloads = self.path().join("downloads");
+        let downloads = self.path().join("downloads").join(package); // its own, so that no other archive is taken for it
         fs::create_dir_all(&downloads).with_context(|| format!("cannot make {}", downloads.display()))?;
         process::run(
             self.command("apt-get").current_dir(&downloads).arg("download").arg(format!("{package}={version}")),

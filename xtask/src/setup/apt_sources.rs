@@ -43,6 +43,33 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
+/// The machine's own mirrors of Debian's archive, the likeliest first; none where it is not Debian.
+pub(crate) fn debian_mirrors() -> Result<Vec<Source>> {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    Ok(mirrors_among(read(Path::new("/etc/apt"))?, &release))
+}
+
+/// The sources that are mirrors of Debian's archive: those that give the main component of the machine's own release.
+/// Others may use the same words for packages of their own; they come later, for their names say less.
+fn mirrors_among(sources: Vec<Source>, release: &str) -> Vec<Source> {
+    let field = |name: &str| {
+        release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('"'))
+    };
+    let debian = field("ID") == Some("debian");
+    let codename = field("VERSION_CODENAME");
+    let mut mirrors: Vec<_> = sources
+        .into_iter()
+        .filter(|source| debian && source.components.iter().any(|component| component == "main"))
+        .filter(|source| {
+            source.suites.iter().any(|suite| {
+                Some(suite.as_str()) == codename || ["stable", "testing", "unstable", "sid"].contains(&suite.as_str())
+            })
+        })
+        .collect();
+    mirrors.sort_by_key(|source| !source.uri.trim_end_matches('/').ends_with("/debian"));
+    mirrors
+}
+
 fn one_line_style(text: &str) -> Vec<Source> {
     text.lines().filter_map(source_of_line).collect()
 }
@@ -209,6 +236,31 @@ mod tests {
         fs::write(parts.join("a.list.save"), line("never")).unwrap();
         let hosts: Vec<_> = read(directory.path()).unwrap().into_iter().map(|source| source.uri).collect();
         assert_eq!(hosts, ["first", "second", "third"].map(|host| format!("http://{host}.example/debian")));
+    }
+
+    const RELEASE: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nVERSION_CODENAME=bookworm\n";
+
+    fn mirror(uri: &str, suite: &str, component: &str) -> Source {
+        Source {
+            uri: uri.to_owned(),
+            suites: vec![suite.to_owned()],
+            components: vec![component.to_owned()],
+            signed_by: None,
+        }
+    }
+
+    #[test]
+    fn only_debians_own_archive_is_a_mirror_and_the_likeliest_comes_first() {
+        let sources = [
+            mirror("https://vendor.example/apt", "bookworm", "main"),
+            mirror("http://mirror.example/debian-security", "bookworm-security", "main"),
+            mirror("https://vendor.example/debian", "nodistro", "main"),
+            mirror("https://docker.example/linux/debian", "bookworm", "stable"),
+            mirror("http://mirror.example/debian/", "bookworm", "main"),
+        ];
+        let uris: Vec<_> = mirrors_among(sources.to_vec(), RELEASE).into_iter().map(|source| source.uri).collect();
+        assert_eq!(uris, ["http://mirror.example/debian/", "https://vendor.example/apt"]);
+        assert!(mirrors_among(sources.to_vec(), "ID=ubuntu\nVERSION_CODENAME=bookworm\n").is_empty());
     }
 
     #[test]

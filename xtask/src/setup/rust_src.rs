@@ -76,9 +76,7 @@ fn from_rustup(nightly: &Nightly) -> Result<()> {
 }
 
 fn from_debian(nightly: &Nightly) -> Result<()> {
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let sources = apt_sources::read(Path::new("/etc/apt"))?;
-    let mirrors = debian_mirrors(&sources, &release);
+    let mirrors = apt_sources::debian_mirrors()?;
     if mirrors.is_empty() {
         bail!(
             "this machine's apt sources name no Debian mirror: run `rustup component add {PACKAGE} --toolchain {}` where \
@@ -88,7 +86,7 @@ fn from_debian(nightly: &Nightly) -> Result<()> {
     }
     let mut failures = Vec::new();
     for mirror in mirrors {
-        match from_mirror(nightly, mirror) {
+        match from_mirror(nightly, &mirror) {
             Ok(()) => return Ok(()),
             Err(error) => failures.push(format!("{}: {error:#}", mirror.uri)),
         }
@@ -122,27 +120,6 @@ fn find_library(directory: &Path) -> Result<PathBuf> {
         .with_context(|| format!("the package {PACKAGE} has no library/core where Debian puts it"))
 }
 
-/// The sources that are mirrors of Debian's archive: those that give the main component of the machine's own release.
-/// Others may use the same words for packages of their own; they come later, for their names say less.
-fn debian_mirrors<'sources>(sources: &'sources [Source], release: &str) -> Vec<&'sources Source> {
-    let field = |name: &str| {
-        release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(|value| value.trim_matches('"'))
-    };
-    let debian = field("ID") == Some("debian");
-    let codename = field("VERSION_CODENAME");
-    let mut mirrors: Vec<_> = sources
-        .iter()
-        .filter(|source| debian && source.components.iter().any(|component| component == "main"))
-        .filter(|source| {
-            source.suites.iter().any(|suite| {
-                Some(suite.as_str()) == codename || ["stable", "testing", "unstable", "sid"].contains(&suite.as_str())
-            })
-        })
-        .collect();
-    mirrors.sort_by_key(|source| !source.uri.trim_end_matches('/').ends_with("/debian"));
-    mirrors
-}
-
 /// The version of the same release as the compiler's, or else of the nearest.
 fn closest<'versions>(versions: &'versions [String], compiler: &str) -> Option<&'versions str> {
     let wanted = minor(compiler)?;
@@ -161,31 +138,6 @@ fn minor(version: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RELEASE: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nVERSION_CODENAME=bookworm\n";
-
-    fn source(uri: &str, suite: &str, component: &str) -> Source {
-        Source {
-            uri: uri.to_owned(),
-            suites: vec![suite.to_owned()],
-            components: vec![component.to_owned()],
-            signed_by: None,
-        }
-    }
-
-    #[test]
-    fn only_debians_own_archive_is_a_mirror_and_the_likeliest_comes_first() {
-        let sources = [
-            source("https://vendor.example/apt", "bookworm", "main"),
-            source("http://mirror.example/debian-security", "bookworm-security", "main"),
-            source("https://vendor.example/debian", "nodistro", "main"),
-            source("https://docker.example/linux/debian", "bookworm", "stable"),
-            source("http://mirror.example/debian/", "bookworm", "main"),
-        ];
-        let uris: Vec<_> = debian_mirrors(&sources, RELEASE).iter().map(|source| source.uri.as_str()).collect();
-        assert_eq!(uris, ["http://mirror.example/debian/", "https://vendor.example/apt"]);
-        assert!(debian_mirrors(&sources, "ID=ubuntu\nVERSION_CODENAME=bookworm\n").is_empty());
-    }
 
     #[test]
     fn the_version_of_the_same_release_is_taken_or_the_nearest() {

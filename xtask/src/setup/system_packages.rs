@@ -24,13 +24,14 @@ struct Package {
     why: &'static str,
 }
 
-const PACKAGES: [Package; 9] = [
+const PACKAGES: [Package; 10] = [
     Package { name: "haproxy", program: "haproxy", purpose: Purpose::Demo, why: "the server in the pod" },
     Package { name: "iproute2", program: "ip", purpose: Purpose::Demo, why: "network namespaces and links of the lab" },
     Package { name: "nftables", program: "nft", purpose: Purpose::Demo, why: "forwarding as a node's proxy does it" },
     Package { name: "conntrack", program: "conntrack", purpose: Purpose::Demo, why: "the node's connection table" },
     Package { name: "util-linux", program: "nsenter", purpose: Purpose::Demo, why: "servers inside a namespace" },
     Package { name: "bpftool", program: "bpftool", purpose: Purpose::Test, why: "which programs are attached" },
+    Package { name: "iptables", program: "iptables", purpose: Purpose::Test, why: "kube-proxy's older mode" },
     Package { name: "libcap2-bin", program: "capsh", purpose: Purpose::Test, why: "running without capabilities" },
     Package {
         name: "ethtool",

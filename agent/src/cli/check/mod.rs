@@ -2,6 +2,7 @@
 //!
 //! It can be run beside an agent: nothing is attached, so that no agent's sensor is disturbed.
 
+mod cluster;
 mod pod;
 mod sensor;
 mod table;
@@ -32,11 +33,7 @@ async fn table(config: &Config) -> Table {
     lines.push(pod::listeners(config));
     lines.push(pod::agent(config).await);
     lines.extend(timing::lines(config));
-    lines.push(Line::note(
-        "routing",
-        "not watched by this version: a drain ends at `quiet` at best",
-        "clients that pause for longer than drain.quietPeriod are not waited for",
-    ));
+    lines.extend(cluster::lines(config).await);
     lines.push(Line::note(
         "hook",
         "use the exec hook, `lastsyn drain`",

@@ -251,11 +251,21 @@ impl Routing {
         })
     }
 
+    /// Whether a list of slices has completed.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    /// Whether any slice has listed the pod since the first list.
+    pub fn has_listed_the_pod(&self) -> bool {
+        self.backends.values().any(Backends::has_listed_the_pod)
+    }
+
     /// W7: the first list has completed, and some slice has listed the pod since; and the Services were listed, or
     /// cannot be (without them a fallback by `Local` would go unnoticed and unnamed). Until then nothing is known, which
     /// is not the same as withdrawn.
     pub fn known(&self) -> bool {
-        self.listed && self.policies.are_settled() && self.backends.values().any(Backends::has_listed_the_pod)
+        self.listed && self.policies.are_settled() && self.has_listed_the_pod()
     }
 
     /// Whether a slice lists the pod as terminating: its `deletionTimestamp` is set (the EndpointSlice controller's

@@ -2,6 +2,7 @@
 
 mod bound;
 mod callers;
+mod cannot_observe;
 mod cluster;
 mod cluster_properties;
 mod cluster_steps;
@@ -28,6 +29,7 @@ mod stop;
 mod termination;
 mod timing;
 mod truth;
+mod unseen_cluster;
 mod watched;
 mod witness;
 mod world;

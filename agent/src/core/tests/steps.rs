@@ -88,6 +88,7 @@ pub(super) fn any_settings() -> impl Strategy<Value = Settings> {
             handshake_grace: ms(grace),
             exit_at_connections: connections,
             routing: None,
+            no_routing: crate::core::settings::NoRouting::Off,
             restart_guard: None,
             fail_after: None,
             stop_reserve: ms(reserve),

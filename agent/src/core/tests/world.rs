@@ -12,7 +12,7 @@ use crate::core::{
     event::{Action, CallerId, Depth, Event, HandshakeId},
     journal::Transition,
     listener::{Family, Port},
-    settings::{Settings, Watch},
+    settings::{NoRouting, Settings, Watch},
     verdict::{Condition, Reason, Verdict},
 };
 
@@ -59,6 +59,7 @@ pub(super) fn settings() -> Settings {
         handshake_grace: ms(3000),
         exit_at_connections: None,
         routing: None,
+        no_routing: NoRouting::Off,
         restart_guard: None,
         fail_after: None,
         stop_reserve: ms(10_000),

@@ -5,11 +5,14 @@
 mod consistent;
 mod tell;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName},
+    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
     confirm::{Confirmations, StatusGiven, Tally},
     event::ByFamily,
     follow::Asked,
@@ -19,6 +22,7 @@ use super::{
     load_balancer::LoadBalancers,
     routing::{Changes, Routing, Turn},
     settings::RoutingSettings,
+    verdict::NotObserved,
 };
 use consistent::{ConsistentRead, Fact};
 
@@ -38,6 +42,12 @@ pub(super) struct Withdrawal {
     /// E5 but for the consistent read, as of the last event.
     withdrawn: bool,
     read: ConsistentRead,
+    /// Slices cannot be read, and none ever were: in words, and when that became known.
+    blind: Option<(String, Monotonic)>,
+    /// When the first list of slices completed.
+    listed_at: Option<Monotonic>,
+    /// W8: the ways to the pod that its own object shows.
+    pod_paths: BTreeSet<NotObserved>,
 }
 
 /// What [`Routing`] says in all.
@@ -90,6 +100,9 @@ impl Withdrawal {
             summary: Summary::default(),
             withdrawn: false,
             read: ConsistentRead::default(),
+            blind: None,
+            listed_at: None,
+            pod_paths: BTreeSet::new(),
         }
     }
 
@@ -104,9 +117,18 @@ impl Withdrawal {
         match event {
             ClusterEvent::SlicesListed(slices) => {
                 let changes = self.routing.slices_listed(slices, now);
+                self.blind = None;
+                self.listed_at.get_or_insert(now);
                 self.read.start_anew();
                 self.policies_changed(&changes, now, journal);
             }
+            ClusterEvent::SlicesUnreadable(why) => {
+                if !self.routing.is_listed() && self.blind.is_none() {
+                    journal.record(now, Transition::SlicesUnreadable(why.clone()));
+                    self.blind = Some((why.clone(), now));
+                }
+            }
+            ClusterEvent::PodPaths(paths) => self.pod_paths.clone_from(paths),
             ClusterEvent::SliceWritten(slice) => {
                 let changes = self.routing.slice_written(slice, now);
                 self.read.delivered(Fact::Slice(slice.name.clone(), Some(slice.version.clone())), now);
@@ -241,6 +263,13 @@ impl Withdrawal {
     /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
     /// consistent read's answer (C9).
     pub(super) fn hold(&self, evidence_at: Monotonic) -> Hold {
+        // Nothing can be known of routing, and a later list still can: then this does not hold any more.
+        if let Some((_, at)) = &self.blind {
+            return if *at > evidence_at { Hold::Unread } else { Hold::Met };
+        }
+        if let Some(from) = self.unlisted_until() {
+            return Hold::until(from, evidence_at);
+        }
         if !self.withdrawn {
             return Hold::Awaited;
         }
@@ -256,6 +285,14 @@ impl Withdrawal {
         }
     }
 
+    /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;
+    /// but a node that heard of one before the list has had time for it then, as in C7. `None`: the pod is or was listed,
+    /// or nobody knows yet.
+    fn unlisted_until(&self) -> Option<Monotonic> {
+        let listed_at = self.listed_at.filter(|_| !self.routing.has_listed_the_pod())?;
+        Some(listed_at + self.settings.bounds.steady())
+    }
+
     /// E6.
     pub(super) fn load_balancer_hold(&self, now: Monotonic) -> Hold {
         self.balancers.met_from().map_or(Hold::Awaited, |time| Hold::until(time, now))
@@ -264,6 +301,33 @@ impl Withdrawal {
     /// What is known of the nodes' operating systems, for the next drain (C12).
     pub(super) fn status_given(&self) -> StatusGiven {
         self.confirmations.status_given()
+    }
+
+    /// Whether a node's next answer is of use. One of a family in which nothing lists the pod is of none; before anything
+    /// does, of both: a connection's first answer is its base, and may come early.
+    pub(super) fn health_wanted(&self, node: &NodeName, started: Monotonic, now: Monotonic) -> Wanted {
+        let families = &self.summary.families;
+        let asked = |family: &Family| families.is_empty() || families.contains(family);
+        let wanted = Family::ALL.into_iter().filter(asked).any(|family| {
+            self.confirmations.state(node, family).is_none() || self.confirmations.wants_health(node, family)
+        });
+        if !wanted {
+            return Wanted::No;
+        }
+        let (_, last) = self.last_change();
+        Wanted::Yes { since: last.unwrap_or(started), due: self.confirmations.node_due(node, now) }
+    }
+
+    /// When the last relevant change of any family came, and which it was: after another, other answers are of use.
+    pub(super) fn last_change(&self) -> (u64, Option<Monotonic>) {
+        let generation = |family| self.routing.generation(family);
+        let last = Family::ALL.into_iter().filter_map(|family| self.routing.last_relevant_change(family)).max();
+        (Family::ALL.into_iter().map(generation).sum(), last)
+    }
+
+    /// E6: the Services whose `healthCheckNodePort` is to be asked on this node.
+    pub(super) fn local_ports(&self) -> BTreeMap<ServiceName, u16> {
+        self.routing.health_check_node_ports().into_iter().map(|(service, port)| (service.clone(), port)).collect()
     }
 
     /// S5: whether a slice lists the pod as terminating.
@@ -368,6 +432,20 @@ impl Withdrawal {
         if let Nodes::Listed(known) = &mut self.nodes {
             known.remove(name);
         }
+    }
+
+    /// How many nodes are in which state, in the families that list the pod together.
+    pub(super) fn tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        for family in &self.summary.families {
+            let of = self.confirmations.tally(*family);
+            sum.confirmed += of.confirmed;
+            sum.assumed += of.assumed;
+            sum.waited += of.waited;
+            sum.pending += of.pending;
+            sum.unobservable += of.unobservable;
+        }
+        sum
     }
 
     fn tallies(&self) -> ByFamily<Tally> {

@@ -112,7 +112,15 @@ impl Withdrawal {
             path.name.as_ref().is_some_and(|name| self.settings.accept.contains(&format!("{}/{name}", path.what)))
         };
         let mut paths: BTreeSet<_> = self.routing.not_observed().into_iter().filter(|path| !accepted(path)).collect();
-        if let Some(why) = self.read.forbidden() {
+        if self.listed_at.is_some() && !self.routing.has_listed_the_pod() {
+            let why =
+                "no EndpointSlice has listed the pod in this drain: what leads to it, if anything does, is not known";
+            paths.insert(unobserved("routing", None, why.to_owned()));
+        }
+        paths.extend(self.pod_paths.iter().filter(|path| !accepted(path)).cloned());
+        if let Some((why, _)) = &self.blind {
+            paths.insert(unobserved("api", None, why.clone()));
+        } else if let Some(why) = self.read.forbidden() {
             paths.insert(unobserved("api", None, why.to_owned()));
         }
         match &self.nodes {
@@ -128,7 +136,7 @@ impl Withdrawal {
                 paths.insert(unobserved("nodes", None, why.clone()));
             }
         }
-        if self.is_unrouted() && self.routing.families().is_empty() {
+        if self.blind.is_none() && self.is_unrouted() && self.routing.families().is_empty() {
             let why = "no Service that kube-proxy serves lists the pod, so no node was asked".to_owned();
             paths.insert(unobserved("nodes", None, why));
         }

@@ -1,0 +1,125 @@
+//! What the agent may ask of the cluster, and what the lack of each right costs.
+
+use super::table::Line;
+use crate::{
+    cluster::{Access, HealthAnswer, Preflight, Tried, preflight},
+    config::Config,
+};
+
+/// What each right is for, what is lost without it, and how it is given.
+struct Right {
+    what: &'static str,
+    without: &'static str,
+}
+
+const SLICES: Right = Right {
+    what: "endpointslices",
+    without: "nothing is known of routing, and drains end `unverified` once it is quiet; let the pod's service account \
+              list and watch endpointslices (discovery.k8s.io) in its namespace",
+};
+const SERVICES: Right = Right {
+    what: "services",
+    without: "policies `Local` and healthCheckNodePorts are not known, and drains end `unverified`; let the pod's service \
+              account list and watch services in its namespace",
+};
+const NODES: Right = Right {
+    what: "nodes",
+    without: "no node is asked whether it has heard, and drains end `unverified`; let the pod's service account list nodes \
+              (a ClusterRole)",
+};
+const POD: Right = Right {
+    what: "pod",
+    without: "hostPort, hostNetwork and a load balancer's readiness gate are not known, and drains end `unverified`; let the \
+              pod's service account get pods in its namespace, and set POD_NAME by the downward API",
+};
+
+/// A line for each thing that was tried.
+pub(super) async fn lines(config: &Config) -> Vec<Line> {
+    if !config.routing.enabled {
+        let advice = "clients that pause for longer than drain.quietPeriod while a node lags are not waited for";
+        return vec![Line::note("routing", "not watched: routing.enabled is false", advice)];
+    }
+    let Some(access) = Access::by_environment() else {
+        let advice = "in a pod with a service account, drains wait until every node has heard of the withdrawal";
+        return vec![Line::note("routing", "not watched: there is neither a service account nor KUBECONFIG", advice)];
+    };
+    let mut lines = match preflight(&access, &config.pod, &config.routing).await {
+        Ok(tried) => of(&access, &tried),
+        Err(error) => vec![Line::warning("api", error.to_string(), SLICES.without)],
+    };
+    lines.extend(identity(config));
+    lines
+}
+
+fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
+    let Preflight { slices, services, nodes, pod, health } = tried;
+    let mut lines = vec![if access.has_answered() {
+        Line::ok("api", format!("the API server answers, {}", access.words()))
+    } else {
+        let found = format!("the API server does not answer, {}", access.words());
+        Line::warning("api", found, "an egress policy of the namespace may forbid it; drains end `unverified`")
+    }];
+    lines.extend([right(&SLICES, slices), right(&SERVICES, services), right(&NODES, nodes), right(&POD, pod)]);
+    lines.extend(health.iter().map(|(count, answer)| match answer {
+        HealthAnswer::Status => Line::ok("kube-proxy", format!("{count} of the nodes give a status")),
+        HealthAnswer::Other(why) => {
+            let advice = "these nodes cannot be confirmed: an egress policy, a loopback address (k3s), another proxy, or a \
+                          kube-proxy before Kubernetes 1.33; routing.ignoreNodes leaves them out by their labels";
+            Line::warning("kube-proxy", format!("{count} of the nodes: {why}"), advice)
+        }
+    }));
+    lines
+}
+
+fn right(right: &Right, tried: &Tried) -> Line {
+    match tried {
+        Ok(found) => Line::ok(right.what, found.as_str()),
+        Err(why) => Line::warning(right.what, why.as_str(), right.without),
+    }
+}
+
+fn identity(config: &Config) -> Option<Line> {
+    let pod = &config.pod;
+    let missing: Vec<_> = [
+        ("POD_NAME", pod.name.is_empty()),
+        ("POD_NAMESPACE", pod.namespace.is_empty()),
+        ("POD_UID", pod.uid.is_empty()),
+        ("POD_IPS", pod.ips.is_empty()),
+        ("NODE_NAME", pod.node_name.is_empty()),
+        ("HOST_IPS", pod.host_ips.is_empty()),
+    ]
+    .into_iter()
+    .filter_map(|(name, missing)| missing.then_some(name))
+    .collect();
+    let advice = "give them by the downward API; without NODE_NAME a Service with a `Local` policy holds drains for as long \
+                  as its slices list the pod, and without HOST_IPS no healthCheckNodePort is asked";
+    (!missing.is_empty()).then(|| Line::warning("identity", format!("not set: {}", missing.join(", ")), advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::table::Table, *};
+
+    #[test]
+    fn each_right_that_is_missing_says_what_it_costs_and_how_to_give_it() {
+        let denied = || Err("services is forbidden".to_owned());
+        let tried = Preflight {
+            slices: Ok("may be listed and watched".to_owned()),
+            services: denied(),
+            nodes: denied(),
+            pod: denied(),
+            health: vec![(2, HealthAnswer::Status), (1, HealthAnswer::Other("connection refused".to_owned()))],
+        };
+        let text = Table(of(&Access::by_file("/none"), &tried)).to_string();
+        let line = |what: &str| text.lines().position(|line| line.contains(what)).expect(what);
+        assert!(text.lines().nth(line("endpointslices")).is_some_and(|line| line.starts_with("ok")), "{text}");
+        for (what, cost) in [("services", "Local"), ("nodes", "list nodes"), ("pod ", "hostPort")] {
+            let found = line(&format!("warn  {what}"));
+            assert!(text.lines().nth(found + 1).is_some_and(|advice| advice.contains(cost)), "{what}: {text}");
+        }
+        assert!(
+            text.contains("2 of the nodes give a status") && text.contains("1 of the nodes: connection refused"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Where the API server is, and as whom it is asked.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use kube::{
+    Client, Config,
+    client::ClientBuilder,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::time::Instant;
+use tower::util::MapResponseLayer;
+
+use crate::config::Pod;
+
+/// Set by kubelet in every container (`pkg/kubelet`, the master Service's variables).
+const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Where a development machine says which API server to use.
+const KUBECONFIG: &str = "KUBECONFIG";
+
+/// The longest `Retry-After` that is obeyed to the letter. No drain lasts longer.
+const LONGEST_RETRY: Duration = Duration::from_mins(10);
+
+/// How the API server is reached.
+#[derive(Clone, Debug)]
+pub struct Access {
+    way: Way,
+    heard: Arc<Heard>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    /// A service account's projected token.
+    ServiceAccount,
+    /// A file, named by `KUBECONFIG`.
+    File(String),
+}
+
+/// What the API server has said to this agent, over all its connections.
+#[derive(Debug, Default)]
+struct Heard {
+    /// It has answered, with whatever.
+    answered: AtomicBool,
+    /// `Retry-After`: no request before this.
+    not_before: Mutex<Option<Instant>>,
+}
+
+/// There is no way to an API server.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// The service account's token or certificates cannot be read.
+    #[error("the pod has no service account token that can be read ({0}); mount one, for the agent's container alone")]
+    ServiceAccount(#[source] kube::config::InClusterError),
+    /// The file that `KUBECONFIG` names cannot be used.
+    #[error("the file that KUBECONFIG names cannot be used: {0}")]
+    File(#[source] kube::config::KubeconfigError),
+    /// The client cannot be made of it.
+    #[error("no client can be made of the API server's address and certificates: {0}")]
+    Client(#[source] kube::Error),
+}
+
+impl Access {
+    /// By what the environment says; `None` outside of a cluster, without `KUBECONFIG`.
+    pub fn by_environment() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        let way = match (variable(KUBECONFIG), variable(SERVICE_HOST)) {
+            (Some(file), _) => Way::File(file),
+            (None, Some(_)) => Way::ServiceAccount,
+            (None, None) => return None,
+        };
+        Some(Self { way, heard: Arc::default() })
+    }
+
+    /// By a file in kubeconfig's form.
+    pub fn by_file(path: &str) -> Self {
+        Self { way: Way::File(path.to_owned()), heard: Arc::default() }
+    }
+
+    /// How, for people.
+    pub fn words(&self) -> String {
+        match &self.way {
+            Way::ServiceAccount => "by the pod's service account".to_owned(),
+            Way::File(file) => format!("by {file}"),
+        }
+    }
+
+    /// A client, and its own namespace. Reads the token and the certificates anew: they rotate. Connections live no longer
+    /// than the client and its copies.
+    ///
+    /// # Errors
+    /// See [`AccessError`].
+    pub async fn client(&self, connect_timeout: Duration) -> Result<Client, AccessError> {
+        let mut config = match &self.way {
+            Way::ServiceAccount => Config::incluster().map_err(AccessError::ServiceAccount)?,
+            Way::File(file) => {
+                let file = Kubeconfig::read_from(Path::new(file)).map_err(AccessError::File)?;
+                Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(AccessError::File)?
+            }
+        };
+        config.connect_timeout = Some(connect_timeout);
+        // Retries are made where they are known to be of use, and `Retry-After` counts for all requests together.
+        config.default_retry = false;
+        let heard = Arc::clone(&self.heard);
+        let listen = MapResponseLayer::new(move |response: hyper::Response<_>| {
+            heard.hear(response.status(), response.headers());
+            response
+        });
+        let builder = ClientBuilder::try_from(config).map_err(AccessError::Client)?;
+        Ok(builder.with_layer(&listen).build())
+    }
+
+    /// Whether the API server has ever answered this agent, with whatever.
+    pub fn has_answered(&self) -> bool {
+        self.heard.answered.load(Ordering::Relaxed)
+    }
+
+    /// Waits for as long as the API server has asked to be left alone.
+    pub async fn turn(&self) {
+        let not_before = *self.heard.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(time) = not_before {
+            tokio::time::sleep_until(time).await;
+        }
+    }
+}
+
+impl Heard {
+    fn hear(&self, status: hyper::StatusCode, headers: &hyper::HeaderMap) {
+        self.answered.store(true, Ordering::Relaxed);
+        if !(status == hyper::StatusCode::TOO_MANY_REQUESTS || status.is_server_error()) {
+            return;
+        }
+        let seconds = headers.get(hyper::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Some(seconds) = seconds {
+            let time = Instant::now() + Duration::from_secs(seconds).min(LONGEST_RETRY);
+            let mut not_before = self.not_before.lock().unwrap_or_else(PoisonError::into_inner);
+            *not_before = (*not_before).max(Some(time));
+        }
+    }
+}
+
+/// The namespace of the pod: as it was told, or else that of the client.
+pub fn namespace(pod: &Pod, client: &Client) -> String {
+    if pod.namespace.is_empty() { client.default_namespace().to_owned() } else { pod.namespace.clone() }
+}

@@ -1,0 +1,55 @@
+//! The agent's own pod.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::core::{termination::PodRead, verdict::NotObserved};
+
+/// The condition that eviction by the API, preemption, taints and garbage collection set (KEP-3329).
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// What readiness gates of load balancers that send to pods' own addresses begin with: AWS' controller (also its older
+/// name for the same), GKE's network endpoint groups.
+const BALANCER_GATES: [&str; 3] =
+    ["target-health.elbv2.k8s.aws", "target-health.alb.ingress.k8s.aws", "cloud.google.com/load-balancer-neg-ready"];
+
+/// S5: whether it is terminating. `uid` is our pod's, where it is known: another pod of the same name means that ours
+/// has been deleted.
+pub fn read(pod: &Pod, uid: Option<&str>) -> PodRead {
+    let another = uid.is_some_and(|uid| pod.metadata.uid.as_deref().is_some_and(|of| of != uid));
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let disrupted = conditions.iter().any(|one| one.type_ == DISRUPTION_TARGET && one.status == "True");
+    if another || pod.metadata.deletion_timestamp.is_some() || disrupted {
+        PodRead::Terminating
+    } else {
+        PodRead::NotTerminating
+    }
+}
+
+/// W8: ways to the pod that no Service of its namespace shows, as its own object tells them.
+pub fn paths(pod: &Pod) -> Vec<NotObserved> {
+    let spec = pod.spec.clone().unwrap_or_default();
+    let mut paths = Vec::new();
+    let mut add = |what: &str, name: Option<String>, why: &str| {
+        paths.push(NotObserved { what: what.to_owned(), name, family: None, why: why.to_owned() });
+    };
+    if spec.host_network == Some(true) {
+        add("hostNetwork", None, "clients may use the node's address, without any Service");
+    }
+    let sidecars = spec.init_containers.iter().flatten();
+    for container in spec.containers.iter().chain(sidecars) {
+        for port in container.ports.iter().flatten() {
+            if let Some(host_port) = port.host_port.filter(|_| spec.host_network != Some(true)) {
+                let why = "the node passes connections to this port on to the pod as long as it runs";
+                add("hostPort", Some(host_port.to_string()), why);
+            }
+        }
+    }
+    let of_balancer = |gate: &str| BALANCER_GATES.iter().any(|begin| gate.starts_with(begin));
+    for gate in spec.readiness_gates.iter().flatten().filter(|gate| of_balancer(&gate.condition_type)) {
+        let why = "a load balancer may send to the pod's own address; only its SYNs are seen here";
+        add("readinessGate", Some(gate.condition_type.clone()), why);
+    }
+    paths.sort();
+    paths.dedup();
+    paths
+}

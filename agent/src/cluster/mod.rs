@@ -1,0 +1,36 @@
+//! What the cluster says: EndpointSlices, Services, nodes and their health servers, as [`ClusterEvent`]s for the core.
+//!
+//! | what | where |
+//! | --- | --- |
+//! | how the API server is reached, `Retry-After` | [`access`] |
+//! | Kubernetes' objects as the core's | [`convert`] |
+//! | list and watch (C10) | [`follow`], [`resources`] |
+//! | consistent reads (C9, S5) | [`read`] |
+//! | the list of nodes, and who is asked | [`nodes`] |
+//! | health servers (C1, C2, E6) | [`health`] |
+//! | all of it, for one drain | [`observer`] |
+//! | what `check` tries | [`preflight`](mod@preflight) |
+//!
+//! Nothing runs at rest, and nothing here decides: what fails is told as it is.
+//!
+//! [`ClusterEvent`]: crate::core::cluster::ClusterEvent
+
+pub mod access;
+pub mod convert;
+mod follow;
+pub mod health;
+mod nodes;
+mod observer;
+mod preflight;
+mod read;
+mod refusal;
+mod resources;
+#[cfg(test)]
+mod scripted_server;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+pub use access::{Access, AccessError};
+pub use observer::Observer;
+pub use preflight::{HealthAnswer, Preflight, Tried, preflight};

@@ -1,0 +1,330 @@
+//! Everything that watches the cluster, for one drain at a time. At rest nothing does: no task, and no connection.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::{core::v1::Service as ApiService, discovery::v1::EndpointSlice};
+use kube::{Api, Client};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use super::{
+    access::{Access, namespace},
+    follow::follow,
+    health::{self, Connections, Manner, Rate},
+    nodes::{self, Known, NodesSetup},
+    read::{self, Allowed},
+    refusal::Refusal,
+    sink::{Sink, WAITING},
+};
+use crate::{
+    config::{Pod, Routing},
+    core::{
+        cluster::{ClusterEvent, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
+        event::Event,
+        termination::PodRead,
+        verdict::NotObserved,
+    },
+    drive::clock,
+};
+
+/// How long a read of the API server may take, whatever `routing.poll.timeout` says.
+const READ_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long after a read of the pod that failed the next is made.
+const POD_AGAIN: Duration = Duration::from_millis(500);
+
+/// Watches the cluster.
+pub struct Observer {
+    access: Access,
+    pod: Pod,
+    routing: Routing,
+    connections: Arc<Connections>,
+    left_out: Arc<AtomicU64>,
+    events: mpsc::Sender<Event>,
+    under_way: Option<Observation>,
+}
+
+/// One drain's. All its tasks end with it.
+struct Observation {
+    id: ObservationId,
+    sink: Sink,
+    tasks: JoinSet<()>,
+    client: Option<Client>,
+    namespace: String,
+    nodes: Arc<Known>,
+    /// What has been listed in this drain: what is refused later is not known to be nothing.
+    services_listed: Arc<AtomicBool>,
+    nodes_listed: Arc<AtomicBool>,
+    local: BTreeMap<ServiceName, u16>,
+    local_tasks: BTreeMap<ServiceName, tokio::task::AbortHandle>,
+}
+
+impl Observer {
+    /// At rest. What it tells comes out of the receiver.
+    pub fn new(access: Access, pod: Pod, routing: Routing) -> (Self, mpsc::Receiver<Event>) {
+        let (events, received) = mpsc::channel(WAITING);
+        let connections = Arc::default();
+        (Self { access, pod, routing, connections, left_out: Arc::default(), events, under_way: None }, received)
+    }
+
+    /// How many parts of objects could not be read and were left out, since the agent started.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+
+    /// The observation under way.
+    pub fn observation(&self) -> Option<ObservationId> {
+        self.under_way.as_ref().map(|observation| observation.id)
+    }
+
+    /// Watches from now on. What was watched before is forgotten.
+    pub async fn begin(&mut self, id: ObservationId) {
+        self.forget();
+        let sink = Sink::new(id, self.events.clone(), Arc::clone(&self.left_out));
+        let mut observation = Observation {
+            id,
+            sink: sink.clone(),
+            tasks: JoinSet::new(),
+            client: None,
+            namespace: self.pod.namespace.clone(),
+            nodes: Arc::default(),
+            services_listed: Arc::default(),
+            nodes_listed: Arc::default(),
+            local: BTreeMap::new(),
+            local_tasks: BTreeMap::new(),
+        };
+        match self.access.client(self.routing.poll.timeout).await {
+            Ok(client) => {
+                observation.namespace = namespace(&self.pod, &client);
+                observation.client = Some(client.clone());
+                self.spawn(&mut observation, &client);
+            }
+            Err(error) => {
+                let why = error.to_string();
+                observation.tasks.spawn(async move {
+                    let unreadable = [
+                        ClusterEvent::SlicesUnreadable(why.clone()),
+                        ClusterEvent::ServicesUnreadable(why.clone()),
+                        ClusterEvent::NodesUnreadable(why.clone()),
+                        pod_unknown(&why),
+                    ];
+                    for event in unreadable {
+                        if sink.tell(event).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+        self.under_way = Some(observation);
+    }
+
+    fn spawn(&self, observation: &mut Observation, client: &Client) {
+        let Observation { sink, tasks, namespace, nodes, .. } = observation;
+        let (routing, access) = (&self.routing, &self.access);
+        let patience = routing.poll.timeout;
+        let slices = Api::<EndpointSlice>::namespaced(client.clone(), namespace);
+        tasks.spawn(follow(slices, access.clone(), sink.clone(), patience));
+        let services = Api::<ApiService>::namespaced(client.clone(), namespace);
+        tasks.spawn(follow(services, access.clone(), sink.clone(), patience));
+        let reading = ReadPod {
+            client: client.clone(),
+            access: access.clone(),
+            namespace: namespace.clone(),
+            name: self.pod.name.clone(),
+            uid: self.pod.uid.clone(),
+        };
+        tasks.spawn(tell_of_pod(reading, sink.clone()));
+        if routing.kube_proxy_healthz_port == 0 {
+            let sink = sink.clone();
+            tasks.spawn(async move {
+                let why = "routing.kubeProxyHealthzPort is 0: no node is asked".to_owned();
+                // Nobody listens any more if this fails.
+                drop(sink.tell(ClusterEvent::NodesUnreadable(why)).await);
+            });
+            return;
+        }
+        let setup = NodesSetup {
+            client: client.clone(),
+            access: access.clone(),
+            sink: sink.clone(),
+            port: routing.kube_proxy_healthz_port,
+            ignore: routing.ignore_nodes.clone(),
+            max_nodes: usize::try_from(routing.max_nodes).unwrap_or(usize::MAX),
+            manner: self.manner(),
+            connections: Arc::clone(&self.connections),
+            rate: Arc::new(Rate::new(routing.poll.max_rate)),
+            patience: READ_PATIENCE,
+        };
+        tasks.spawn(nodes::follow(setup, Arc::clone(nodes), Wanted::Yes { since: clock::now(), due: None }));
+    }
+
+    fn manner(&self) -> Manner {
+        Manner { interval: self.routing.poll.interval, timeout: self.routing.poll.timeout }
+    }
+
+    /// Ends whatever watches, and closes its connections.
+    pub fn forget(&mut self) {
+        self.under_way = None;
+    }
+
+    /// Takes note of what passes by on its way to the core.
+    pub fn note(&self, event: &ClusterEvent) {
+        let Some(observation) = &self.under_way else { return };
+        match event {
+            ClusterEvent::ServicesListed(_) => observation.services_listed.store(true, Ordering::Relaxed),
+            ClusterEvent::NodesListed(_) => observation.nodes_listed.store(true, Ordering::Relaxed),
+            ClusterEvent::ConsistentRead(_, ReadOutcome::Shows(snapshot)) => {
+                observation.nodes.seen(snapshot.nodes.as_deref().unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    /// Says whether a node's next answer is of use.
+    pub fn want(&self, node: &NodeName, wanted: Wanted) {
+        if let Some(observation) = &self.under_way {
+            observation.nodes.want(node, wanted);
+        }
+    }
+
+    /// The nodes that are asked.
+    pub fn asked(&self) -> Vec<NodeName> {
+        self.under_way.as_ref().map(|observation| observation.nodes.asked()).unwrap_or_default()
+    }
+
+    /// E6: asks this node's ports of these Services from now on, and no others.
+    pub fn ask_local(&mut self, ports: &BTreeMap<ServiceName, u16>, addresses: &[IpAddr]) {
+        let manner = self.manner();
+        let Some(observation) = &mut self.under_way else { return };
+        if observation.local == *ports {
+            return;
+        }
+        let before = std::mem::replace(&mut observation.local, ports.clone());
+        for (service, port) in ports.iter().filter(|(service, port)| before.get(*service) != Some(*port)) {
+            if let Some(task) = observation.local_tasks.remove(service) {
+                task.abort();
+            }
+            let (reports, mut received) = mpsc::channel(1);
+            let addresses = health::one_of_each(addresses, *port);
+            let connections = Arc::clone(&self.connections);
+            let asking = health::poll_local(service.clone(), addresses, manner, connections, reports);
+            let sink = observation.sink.clone();
+            let passing = async move {
+                while let Some(report) = received.recv().await {
+                    if sink.tell(ClusterEvent::LocalEndpoints(report)).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let task = observation.tasks.spawn(async move {
+                tokio::join!(asking, passing);
+            });
+            observation.local_tasks.insert(service.clone(), task);
+        }
+    }
+
+    /// C9: reads consistently, and tells what it showed.
+    pub fn read(&mut self, id: ReadId) {
+        let access = self.access.clone();
+        let Some(observation) = &mut self.under_way else { return };
+        let sink = observation.sink.clone();
+        let Some(client) = observation.client.clone() else {
+            let why = "the API server cannot be asked".to_owned();
+            observation.tasks.spawn(async move {
+                drop(sink.tell(ClusterEvent::ConsistentRead(id, ReadOutcome::Forbidden(why))).await);
+            });
+            return;
+        };
+        let (namespace, ignored) = (observation.namespace.clone(), observation.nodes.ignored());
+        let allowed = Allowed {
+            services: observation.services_listed.load(Ordering::Relaxed),
+            nodes: observation.nodes_listed.load(Ordering::Relaxed),
+        };
+        observation.tasks.spawn(async move {
+            let outcome = match read::snapshot(&client, &access, &namespace, allowed, &ignored, READ_PATIENCE).await {
+                Ok(snapshot) => ReadOutcome::Shows(snapshot),
+                Err(Refusal::Denied(why)) => ReadOutcome::Forbidden(why),
+                Err(refusal) => ReadOutcome::Failed(refusal.words().to_owned()),
+            };
+            drop(sink.tell(ClusterEvent::ConsistentRead(id, outcome)).await);
+        });
+    }
+
+    /// S5: reads the pod, and tells whether it is terminating.
+    pub fn read_pod(&mut self, id: ReadId) {
+        let access = self.access.clone();
+        let Some(observation) = &mut self.under_way else { return };
+        let (sink, pod) = (observation.sink.clone(), self.pod.clone());
+        let (client, namespace) = (observation.client.clone(), observation.namespace.clone());
+        observation.tasks.spawn(async move {
+            let outcome = match client {
+                None => PodRead::Forbidden("the API server cannot be asked".to_owned()),
+                Some(client) => {
+                    let uid = Some(pod.uid.as_str()).filter(|uid| !uid.is_empty());
+                    pod_outcome(&client, &access, &namespace, &pod.name, uid).await
+                }
+            };
+            drop(sink.send(Event::PodRead(id, outcome)).await);
+        });
+    }
+}
+
+struct ReadPod {
+    client: Client,
+    access: Access,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+async fn pod_outcome(client: &Client, access: &Access, namespace: &str, name: &str, uid: Option<&str>) -> PodRead {
+    if name.is_empty() {
+        return PodRead::Forbidden(NO_NAME.to_owned());
+    }
+    match read::pod(client, access, namespace, name, uid, READ_PATIENCE).await {
+        Ok((outcome, _)) => outcome,
+        Err(Refusal::Denied(why)) => PodRead::Forbidden(why),
+        Err(refusal) => PodRead::Failed(refusal.words().to_owned()),
+    }
+}
+
+const NO_NAME: &str = "the pod's name is not known: set LASTSYN_POD_NAME by the downward API";
+
+/// W8: tells of the ways to the pod that its own object shows; until that could be read, that nobody knows.
+async fn tell_of_pod(pod: ReadPod, sink: Sink) {
+    let uid = Some(pod.uid.as_str()).filter(|uid| !uid.is_empty());
+    if pod.name.is_empty() {
+        drop(sink.tell(pod_unknown(NO_NAME)).await);
+        return;
+    }
+    if sink.tell(pod_unknown("the pod could not be read in time")).await.is_err() {
+        return;
+    }
+    loop {
+        let read = read::pod(&pod.client, &pod.access, &pod.namespace, &pod.name, uid, READ_PATIENCE).await;
+        let event = match read {
+            Ok((_, paths)) => ClusterEvent::PodPaths(paths.into_iter().collect()),
+            Err(Refusal::Denied(why)) => pod_unknown(&why),
+            Err(_) => {
+                tokio::time::sleep(POD_AGAIN).await;
+                continue;
+            }
+        };
+        drop(sink.tell(event).await);
+        return;
+    }
+}
+
+fn pod_unknown(why: &str) -> ClusterEvent {
+    let why =
+        format!("whether it has a hostPort, hostNetwork, or a load balancer's readiness gate is not known: {why}");
+    ClusterEvent::PodPaths(BTreeSet::from([NotObserved { what: "pod".to_owned(), name: None, family: None, why }]))
+}

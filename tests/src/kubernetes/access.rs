@@ -1,0 +1,109 @@
+//! What the agent in a pod may ask of the API server: a `ServiceAccount` with a role of exactly some rights, and its token
+//! where a kubelet puts it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{
+    Api,
+    addresses::{API_PORT, CONTROL_PLANE_V4},
+};
+use crate::AgentConfig;
+
+/// Mounts the token where clients in a pod look for it, in a mount namespace of the process's own, and becomes the command.
+const MOUNT: &str = "mount -t tmpfs lab /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && \
+                     mount --bind \"$0\" /run/secrets/kubernetes.io/serviceaccount && exec \"$@\"";
+
+/// A right that the agent makes use of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// List and watch of `EndpointSlices` in the namespace.
+    Slices,
+    /// List and watch of Services in the namespace.
+    Services,
+    /// List of nodes.
+    Nodes,
+    /// Get of pods in the namespace.
+    Pod,
+}
+
+/// A `ServiceAccount` and its token.
+#[derive(Clone, Debug)]
+pub struct Access {
+    directory: PathBuf,
+    server: String,
+    port: u16,
+}
+
+// === impl Right ===
+
+impl Right {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Slices, Self::Services, Self::Nodes, Self::Pod];
+
+    /// Whether it is one for the whole cluster, and the rule that grants it.
+    fn rule(self) -> (bool, Value) {
+        let (group, resource, verbs): (_, _, &[&str]) = match self {
+            Self::Slices => ("discovery.k8s.io", "endpointslices", &["list", "watch"]),
+            Self::Services => ("", "services", &["list", "watch"]),
+            Self::Nodes => ("", "nodes", &["list"]),
+            Self::Pod => ("", "pods", &["get"]),
+        };
+        (self == Self::Nodes, json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}))
+    }
+}
+
+// === impl Access ===
+
+impl Access {
+    /// Makes the `ServiceAccount` called `name` in the namespace `default`, with roles of the same name, and asks for a token.
+    pub(crate) fn grant(api: &Api, name: &str, rights: &[Right], directory: &Path, authority: &Path) -> Result<Self> {
+        let accounts = "/api/v1/namespaces/default/serviceaccounts";
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let metadata = json!({"name": name});
+        api.post(accounts, &json!({"metadata": metadata}))?;
+        let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+        let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": "default"}]);
+        for (scope, kind, of_cluster) in [("namespaces/default/", "Role", false), ("", "ClusterRole", true)] {
+            let rules = rights.iter().map(|right| right.rule()).filter(|(wide, _)| *wide == of_cluster);
+            let rules: Vec<Value> = rules.map(|(_, rule)| rule).collect();
+            let plural = format!("{rbac}/{scope}{}s", kind.to_lowercase());
+            api.post(&plural, &json!({"metadata": metadata, "rules": rules}))?;
+            let bindings = format!("{rbac}/{scope}{}bindings", kind.to_lowercase());
+            api.post(&bindings, &json!({"metadata": metadata, "roleRef": role(kind), "subjects": subjects}))?;
+        }
+        let answer = api.post(&format!("{accounts}/{name}/token"), &json!({"spec": {"expirationSeconds": 3600}}))?;
+        let token = answer.pointer("/status/token").and_then(Value::as_str).context("no token was given")?;
+
+        let directory = directory.join(format!("account-{name}"));
+        fs::create_dir(&directory).with_context(|| format!("{} was not made", directory.display()))?;
+        let authority =
+            fs::read_to_string(authority).with_context(|| format!("{} cannot be read", authority.display()))?;
+        for (file, text) in [("token", token), ("namespace", "default"), ("ca.crt", &authority)] {
+            fs::write(directory.join(file), text).with_context(|| format!("{file} was not written"))?;
+        }
+        Ok(Self { directory, server: CONTROL_PLANE_V4.to_string(), port: API_PORT })
+    }
+
+    /// The same with an API server where there is none: nothing answers.
+    #[must_use]
+    pub fn unreachable(&self) -> Self {
+        // An address of the control plane's wires that nobody has.
+        Self { server: "10.10.0.99".to_owned(), ..self.clone() }
+    }
+
+    /// An agent that has it, as every container of a pod has.
+    #[must_use]
+    pub fn give_to(&self, config: AgentConfig) -> AgentConfig {
+        let directory = self.directory.display().to_string();
+        config
+            .env("KUBERNETES_SERVICE_HOST", &self.server)
+            .env("KUBERNETES_SERVICE_PORT", self.port.to_string())
+            .through(["unshare", "--mount", "sh", "-c", MOUNT, &directory])
+    }
+}

@@ -1,0 +1,126 @@
+//! The files that containerd, its network plugin and a kubelet are configured by.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::image::PAUSE_IMAGE;
+use crate::kubernetes::{Node, addresses::pod_ranges, binaries};
+
+/// Where they are.
+pub(super) struct Files {
+    pub(super) containerd: PathBuf,
+    pub(super) socket: PathBuf,
+    pub(super) images: PathBuf,
+    pub(super) kubelet: PathBuf,
+    pub(super) root: PathBuf,
+}
+
+// === impl Files ===
+
+impl Files {
+    /// Writes them for a node.
+    pub(super) fn write(directory: &Path, node: &Node, authority: &Path, control_group: &str) -> Result<Self> {
+        let make = |name: &str| -> Result<PathBuf> {
+            let path = directory.join(name);
+            fs::create_dir_all(&path).with_context(|| format!("{} was not made", path.display()))?;
+            Ok(path)
+        };
+        let write = |path: PathBuf, text: String| -> Result<PathBuf> {
+            fs::write(&path, text).with_context(|| format!("{} was not written", path.display()))?;
+            Ok(path)
+        };
+        let (images, root, networks) = (make("images")?, make("root")?, make("networks")?);
+        let socket = directory.join("containerd.sock");
+        let containerd = containerd(directory, &socket, &networks)?;
+        write(networks.join("10-lab.conflist"), network(node, directory))?;
+        Ok(Self {
+            containerd: write(directory.join("containerd.toml"), containerd)?,
+            kubelet: write(directory.join("kubelet.json"), kubelet(directory, &socket, authority, control_group))?,
+            socket,
+            images,
+            root,
+        })
+    }
+}
+
+fn containerd(directory: &Path, socket: &Path, networks: &Path) -> Result<String> {
+    let programs = binaries::runtime_directory()?;
+    let (directory, socket, networks, programs) =
+        (directory.display(), socket.display(), networks.display(), programs.display());
+    // A sandbox's `oom_score_adj` of -998 needs a capability that the lab may not have.
+    Ok(format!(
+        "version = 2
+root = \"{directory}/containerd\"
+state = \"{directory}/containerd-state\"
+[grpc]
+address = \"{socket}\"
+[ttrpc]
+address = \"{socket}.ttrpc\"
+[plugins.\"io.containerd.grpc.v1.cri\"]
+sandbox_image = \"{PAUSE_IMAGE}\"
+restrict_oom_score_adj = true
+[plugins.\"io.containerd.grpc.v1.cri\".cni]
+bin_dir = \"{programs}\"
+conf_dir = \"{networks}\"
+[plugins.\"io.containerd.grpc.v1.cri\".containerd]
+snapshotter = \"overlayfs\"
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
+runtime_type = \"io.containerd.runc.v2\"
+[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
+BinaryName = \"{programs}/runc\"
+SystemdCgroup = false
+"
+    ))
+}
+
+/// A wire from each pod to the node, routed, over both families: what the lab makes for pods without a kubelet.
+fn network(node: &Node, directory: &Path) -> String {
+    let ranges = pod_ranges(node.number).map(|range| json!([{"subnet": range}]));
+    json!({
+        "cniVersion": "1.0.0",
+        "name": "lab",
+        "plugins": [{
+            "type": "ptp",
+            "ipam": {
+                "type": "host-local",
+                "dataDir": directory.join("addresses"),
+                "ranges": ranges,
+                "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
+            },
+        }],
+    })
+    .to_string()
+}
+
+fn kubelet(directory: &Path, socket: &Path, authority: &Path, control_group: &str) -> String {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": {"enabled": false}, "webhook": {"enabled": false}, "x509": {"clientCAFile": authority},
+        },
+        "authorization": {"mode": "AlwaysAllow"},
+        "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": control_group,
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "enforceNodeAllocatable": ["none"],
+        "makeIPTablesUtilChains": false,
+        "localStorageCapacityIsolation": false,
+        "resolvConf": "",
+        "imageGCHighThresholdPercent": 100,
+        "podLogsDir": directory.join("logs"),
+        "volumePluginDir": directory.join("plugins"),
+        "registerNode": true,
+        // What is deleted is to be seen at once.
+        "syncFrequency": "5s",
+        "nodeStatusUpdateFrequency": "2s",
+    })
+    .to_string()
+}

@@ -1,0 +1,44 @@
+//! A real Kubernetes on one machine: etcd, kube-apiserver and kube-controller-manager in one network namespace, three
+//! nodes as namespaces with a real kube-proxy each, and pods as namespaces behind them.
+//!
+//! There is no kubelet: the lab creates Pods with the API, gives them their status, and ends them in the order in which a
+//! kubelet does. What is wrong with a node is brought about by hand: a kube-proxy that stands still ([`KubeProxy::freeze`])
+//! or is killed, a node without the API ([`Node::cut`]), a watch that stands still while others go on ([`WatchProxy`]).
+//!
+//! `cargo xtask setup --kubernetes` makes the programs.
+
+mod access;
+mod addresses;
+mod api;
+mod binaries;
+mod certificates;
+mod cluster;
+mod control_plane;
+mod endpoints;
+pub mod keep;
+mod kube_proxy;
+mod kubeconfig;
+mod kubelet;
+mod node;
+mod pod;
+mod rules;
+mod scene;
+mod service;
+mod watch_proxy;
+mod workload;
+
+pub use self::{
+    access::{Access, Right},
+    addresses::CONTROL_PLANE_V4,
+    api::{Api, Refused},
+    cluster::{Cluster, ClusterConfig},
+    endpoints::Endpoint,
+    kube_proxy::{KubeProxy, Mode, Timing},
+    kubelet::{Kubelet, WEB_IMAGE},
+    node::Node,
+    pod::{KubePod, PodSpec},
+    scene::{STAYS, Scene},
+    service::{Service, ServiceKind, ServiceSpec},
+    watch_proxy::WatchProxy,
+    workload::{Ended, PORT, Stopping, Workload},
+};

@@ -1,0 +1,129 @@
+//! A pod with a server and the agent beside it, and the end that a kubelet gives them.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{Access, Cluster, KubePod, PodSpec};
+use crate::{Agent, AgentConfig, HaProxy, Process, clock::monotonic_now, process::Stream, wait::await_condition};
+
+/// The server's port.
+pub const PORT: u16 = 8080;
+/// For what takes milliseconds.
+const SOON: Duration = Duration::from_secs(10);
+
+/// `HAProxy` with the agent as its sidecar, in a pod that is ready.
+#[derive(Debug)]
+pub struct Workload {
+    /// The agent.
+    pub agent: Agent,
+    /// The server; it answers with the pod's name.
+    pub server: HaProxy,
+    /// The pod.
+    pub pod: KubePod,
+}
+
+/// A hook that a kubelet has called for a pod that is being deleted.
+#[derive(Debug)]
+pub struct Stopping<'a> {
+    workload: &'a Workload,
+    hook: Process,
+    /// When the API server was asked for the deletion, on the clock of [`monotonic_now`].
+    pub deleted_at: u64,
+    /// When the hook was called, on the same clock.
+    pub called_at: u64,
+}
+
+/// How a hook ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The verdict.
+    pub verdict: Value,
+    /// From the hook's call to its end.
+    pub took: Duration,
+    /// When it ended, on the clock of [`monotonic_now`].
+    pub at: u64,
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// Starts both in a new pod on a node, numbered from 0, and says that the pod is ready.
+    ///
+    /// # Errors
+    ///
+    /// When one of them does not come up.
+    pub fn start(
+        cluster: &Cluster,
+        node: usize,
+        spec: &PodSpec,
+        access: Option<&Access>,
+        config: AgentConfig,
+    ) -> Result<Self> {
+        let pod = cluster.pod(node, spec)?;
+        let server = HaProxy::start(pod.host(), pod.name(), &[PORT])?;
+        let config = pod.downward(cluster.node(pod.node())?, config)?;
+        let config = match access {
+            Some(access) => access.give_to(config),
+            None => config,
+        };
+        let agent = Agent::start(pod.host(), config)?;
+        pod.set_ready(true)?;
+        Ok(Self { agent, server, pod })
+    }
+
+    /// Deletes the pod and calls its hook, `lastsyn drain`, as a kubelet does at once.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take the deletion, or the hook does not start.
+    pub fn delete(&self) -> Result<Stopping<'_>> {
+        let deleted_at = monotonic_now();
+        self.pod.delete()?;
+        let called_at = monotonic_now();
+        let hook = self.agent.hook(["--json"])?;
+        Ok(Stopping { workload: self, hook, deleted_at, called_at })
+    }
+}
+
+// === impl Stopping ===
+
+impl Stopping<'_> {
+    /// Whether the hook still holds.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not know its process.
+    pub fn holds(&self) -> Result<bool> {
+        self.hook.is_running()
+    }
+
+    /// Waits for the hook, and then ends the containers as a kubelet does: the server's stop signal, then the sidecar's.
+    ///
+    /// # Errors
+    ///
+    /// When the hook, the server or the agent does not end in time, or the hook gave no verdict.
+    pub fn finish(self, within: Duration) -> Result<Ended> {
+        let Self { workload: Workload { agent, server, pod }, hook, called_at, .. } = self;
+        hook.wait_for_success(within).with_context(|| format!("the agent wrote:\n{}", agent.process().report()))?;
+        let at = monotonic_now();
+        let text = hook.text(Stream::Output);
+        let verdict = serde_json::from_str(&text).with_context(|| format!("the hook's verdict is `{text}`"))?;
+        server.soft_stop()?;
+        server.wait(SOON)?;
+        agent.terminate()?;
+        await_condition("the agent's end", SOON, || agent.process().is_running().is_ok_and(|running| !running))?;
+        pod.finish()?;
+        Ok(Ended { verdict, took: Duration::from_nanos(at.saturating_sub(called_at)), at })
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// The verdict's reason.
+    pub fn reason(&self) -> &str {
+        self.verdict.get("reason").and_then(Value::as_str).unwrap_or_default()
+    }
+}

@@ -1,0 +1,7 @@
+//! A rolling replacement of the pods behind Services of every kind, under clients on every node and outside of them.
+
+mod balancer;
+pub mod proof;
+mod round;
+
+pub use self::round::{Plan, Round};
