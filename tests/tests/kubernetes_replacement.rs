@@ -15,7 +15,7 @@ fn replaces_without_loss(mode: Mode, hook: bool) -> Result<()> {
         round.check(&plan)?;
         ensure!(summary.lost() == 0, "{summary}\n{}", round.to_json(1, &plan));
         for ended in &round.ended {
-            ensure!(["synced", "routed-away"].contains(&ended.reason()), "{}", ended.verdict);
+            ensure!(ended.by_evidence_or_wait(), "{}", ended.verdict);
         }
     } else {
         ensure!(summary.refused > 0, "{summary}");

@@ -14,6 +14,7 @@ mod binaries;
 mod certificates;
 mod cluster;
 mod control_plane;
+mod deployment;
 mod endpoints;
 pub mod keep;
 mod kube_proxy;
@@ -32,9 +33,10 @@ pub use self::{
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
     cluster::{Cluster, ClusterConfig},
+    deployment::Deployment,
     endpoints::Endpoint,
     kube_proxy::{KubeProxy, Mode, Timing},
-    kubelet::{Kubelet, WEB_IMAGE},
+    kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},
     node::Node,
     pod::{KubePod, PodSpec},
     scene::{STAYS, Scene},

@@ -198,12 +198,12 @@ impl KubePod {
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str).context("a Pod without a UID")?;
         let list = |addresses: [IpAddr; 2]| addresses.map(|address| address.to_string()).join(",");
         Ok(config
-            .env("LASTSYN_POD_NAME", &self.name)
-            .env("LASTSYN_POD_NAMESPACE", "default")
-            .env("LASTSYN_POD_UID", uid)
-            .env("LASTSYN_POD_IPS", list(self.addresses()))
-            .env("LASTSYN_POD_NODE_NAME", node.name())
-            .env("LASTSYN_POD_HOST_IPS", list(node.addresses())))
+            .env("POD_NAME", &self.name)
+            .env("POD_NAMESPACE", "default")
+            .env("POD_UID", uid)
+            .env("POD_IPS", list(self.addresses()))
+            .env("NODE_NAME", node.name())
+            .env("HOST_IPS", list(node.addresses())))
     }
 
     fn patch_status(&self, status: &Value) -> Result<()> {

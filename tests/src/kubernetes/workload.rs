@@ -126,4 +126,19 @@ impl Ended {
     pub fn reason(&self) -> &str {
         self.verdict.get("reason").and_then(Value::as_str).unwrap_or_default()
     }
+
+    /// Whether it ended by what was observed of every Service and node: with a claim, or, where nothing wakes a kube-proxy
+    /// after the agent has first asked it, with nodes that were only waited for.
+    pub fn by_evidence_or_wait(&self) -> bool {
+        let only_waited = |entry: &Value| {
+            entry.get("what").and_then(Value::as_str) == Some("sync")
+                && entry.get("why").and_then(Value::as_str) == Some("only waited for")
+        };
+        let not_observed = self.verdict.get("notObserved").and_then(Value::as_array);
+        match self.reason() {
+            "routed-away" | "synced" => true,
+            "unverified" => not_observed.is_some_and(|entries| entries.iter().all(only_waited)),
+            _ => false,
+        }
+    }
 }

@@ -1,15 +1,18 @@
 //! A node whose kube-proxy stands still when a pod is withdrawn, and whose client tries again after the quiet period: only
 //! a drain that asks the nodes keeps the server for it. `cargo xtask prove frozen-node` shows it with full numbers.
 
-use std::{io::Write, thread, time::Duration};
+use std::{
+    io::Write,
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    AgentConfig, Attempt, Outcome, Summary,
-    clock::monotonic_now,
-    connect_once,
+    AgentConfig, Attempt, Outcome, Summary, connect_once,
     kubernetes::{ClusterConfig, Ended, Mode, PORT, STAYS, Scene, ServiceKind},
     prove::{Record, wait_until},
 };
@@ -125,25 +128,42 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
             other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
         }
     }
-    for mode in Mode::ALL {
-        let missing: Vec<_> = (1..=RUNS)
+    // Side by side: each mode has a cluster of its own.
+    let record = Mutex::new(record);
+    thread::scope(|scope| {
+        let running = Mode::ALL.map(|mode| {
+            scope.spawn({
+                let record = &record;
+                move || complete(record, mode)
+            })
+        });
+        running.into_iter().try_for_each(|mode| mode.join().unwrap_or_else(|_panic| Err(anyhow!("a drain panicked"))))
+    })?;
+    sum_up(&record.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Runs the drains of a mode that the record does not have yet.
+fn complete(record: &Mutex<Record>, mode: Mode) -> Result<()> {
+    let lock = || record.lock().unwrap_or_else(PoisonError::into_inner);
+    let missing: Vec<_> = {
+        let record = lock();
+        (1..=RUNS)
             .flat_map(|number| [(number, true), (number, false)])
             .filter(|&(number, routing)| !has(&record, number, mode, routing))
-            .collect();
-        if missing.is_empty() {
-            continue;
-        }
-        let scene = up(mode)?;
-        let begun = monotonic_now();
-        for (index, (number, routing)) in missing.into_iter().enumerate() {
-            let round = drain(&scene, &format!("drains-{begun}-{index}"), routing)?;
-            round.check()?;
-            let line = round.to_json(number, mode, routing);
-            eprintln!("{line}");
-            record.add(line)?;
-        }
+            .collect()
+    };
+    if missing.is_empty() {
+        return Ok(());
     }
-    sum_up(&record)
+    let scene = up(mode)?;
+    for (index, (number, routing)) in missing.into_iter().enumerate() {
+        let round = drain(&scene, &format!("drains-{index}"), routing)?;
+        round.check()?;
+        let line = round.to_json(number, mode, routing);
+        eprintln!("{line}");
+        lock().add(line)?;
+    }
+    Ok(())
 }
 
 fn has(record: &Record, number: usize, mode: Mode, routing: bool) -> bool {

@@ -6,6 +6,7 @@ mod moment;
 pub mod parser;
 mod record;
 pub mod replacement;
+pub mod restarts;
 pub mod rollout;
 pub mod syns;
 
@@ -27,9 +28,12 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("frozen-node") => frozen_node::run(arguments),
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),
+        Some("restarts") => restarts::proof::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
         Some("syns") => syns::run(arguments),
-        Some(name) => bail!("there is no proof `{name}`; there are: frozen-node, parser, replacement, rollout, syns"),
-        None => bail!("which proof? There are: frozen-node, parser, replacement, rollout, syns"),
+        Some(name) => {
+            bail!("there is no proof `{name}`; there are: frozen-node, parser, replacement, restarts, rollout, syns")
+        }
+        None => bail!("which proof? There are: frozen-node, parser, replacement, restarts, rollout, syns"),
     }
 }

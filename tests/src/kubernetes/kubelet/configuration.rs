@@ -11,6 +11,9 @@ use serde_json::json;
 use super::image::PAUSE_IMAGE;
 use crate::kubernetes::{Node, addresses::pod_ranges, binaries};
 
+/// Below the kubelet's directory: what containers write.
+const LOGS: &str = "logs";
+
 /// Where they are.
 pub(super) struct Files {
     pub(super) containerd: PathBuf,
@@ -18,6 +21,7 @@ pub(super) struct Files {
     pub(super) images: PathBuf,
     pub(super) kubelet: PathBuf,
     pub(super) root: PathBuf,
+    pub(super) logs: PathBuf,
 }
 
 // === impl Files ===
@@ -44,6 +48,7 @@ impl Files {
             socket,
             images,
             root,
+            logs: directory.join(LOGS),
         })
     }
 }
@@ -115,7 +120,7 @@ fn kubelet(directory: &Path, socket: &Path, authority: &Path, control_group: &st
         "localStorageCapacityIsolation": false,
         "resolvConf": "",
         "imageGCHighThresholdPercent": 100,
-        "podLogsDir": directory.join("logs"),
+        "podLogsDir": directory.join(LOGS),
         "volumePluginDir": directory.join("plugins"),
         "registerNode": true,
         // What is deleted is to be seen at once.

@@ -9,12 +9,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{agent, kubernetes::binaries, programs};
 
-/// The image with `haproxy`, `lastsyn` and a shell.
+/// The image with `haproxy`, `lastsyn` for its hook, and a shell. Its stop signal is the one on which `HAProxy` closes its
+/// listeners and ends with its last connection.
 pub const WEB_IMAGE: &str = "lab.local/web:1";
+/// The image with `lastsyn` and a shell.
+pub const AGENT_IMAGE: &str = "lab.local/agent:1";
 /// The image of the process that holds a pod's namespaces.
 pub(super) const PAUSE_IMAGE: &str = "lab.local/pause:1";
 
@@ -24,12 +27,14 @@ const TOOLS: [&str; 6] = ["sh", "sleep", "cat", "echo", "wget", "date"];
 /// Writes an archive of each image into a directory.
 pub(super) fn write_all(directory: &Path) -> Result<()> {
     let busybox = binaries::find_runtime("busybox")?;
-    write(directory, "pause", PAUSE_IMAGE, &[&busybox], &["/bin/sleep", "2147483647"])?;
-    let programs = [busybox, programs::find("haproxy")?, agent::program()?];
-    write(directory, "web", WEB_IMAGE, &programs.each_ref(), &["/bin/sh"])
+    let (haproxy, agent) = (programs::find("haproxy")?, agent::program()?);
+    let sleep = json!({"Cmd": ["/bin/sleep", "2147483647"]});
+    write(directory, "pause", PAUSE_IMAGE, &[&busybox], sleep)?;
+    write(directory, "web", WEB_IMAGE, &[&busybox, &haproxy, &agent], json!({"StopSignal": "SIGUSR1"}))?;
+    write(directory, "agent", AGENT_IMAGE, &[&busybox, &agent], json!({}))
 }
 
-fn write(directory: &Path, name: &str, tag: &str, programs: &[&PathBuf], command: &[&str]) -> Result<()> {
+fn write(directory: &Path, name: &str, tag: &str, programs: &[&PathBuf], mut settings: Value) -> Result<()> {
     let work = tempfile::tempdir_in(directory).context("no directory for an image")?;
     let root = work.path().join("root");
     let bin = root.join("bin");
@@ -55,9 +60,12 @@ fn write(directory: &Path, name: &str, tag: &str, programs: &[&PathBuf], command
     tar(&root, &layer, &["."])?;
     let digest = run(Command::new("sha256sum").arg(&layer))?;
     let digest = digest.split_whitespace().next().context("no digest of an image's layer")?;
+    if let Some(settings) = settings.as_object_mut() {
+        settings.insert("Env".to_owned(), json!(["PATH=/bin"]));
+    }
     let config = json!({
         "architecture": "amd64", "os": "linux",
-        "config": {"Env": ["PATH=/bin"], "Cmd": command},
+        "config": settings,
         "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{digest}")]},
     });
     let manifest = json!([{"Config": "config.json", "RepoTags": [tag], "Layers": ["layer.tar"]}]);

@@ -17,7 +17,7 @@ use self::{configuration::Files, control_groups::ControlGroups};
 use super::{Api, Node, binaries, control_plane};
 use crate::{Process, wait::await_condition};
 
-pub use self::image::WEB_IMAGE;
+pub use self::image::{AGENT_IMAGE, WEB_IMAGE};
 
 /// From its start until its node is ready: images are imported, and the kubelet looks at its runtime every few seconds.
 const START: Duration = Duration::from_mins(1);
@@ -36,6 +36,7 @@ wait";
 #[derive(Debug)]
 pub struct Kubelet {
     process: Process,
+    logs: PathBuf,
     _control_groups: ControlGroups,
 }
 
@@ -66,7 +67,7 @@ impl Kubelet {
             .env_clear()
             .env("PATH", search_path()?);
         let process = Process::start(format!("kubelet and containerd in {}", host.role()), &mut command)?;
-        let kubelet = Self { process, _control_groups: control_groups };
+        let kubelet = Self { process, logs: files.logs, _control_groups: control_groups };
         let path = format!("/api/v1/nodes/{}", node.name());
         await_condition(&format!("{} ready", node.name()), START, || {
             if let Err(ended) = kubelet.process.ensure_running() {
@@ -77,6 +78,16 @@ impl Kubelet {
         .with_context(|| format!("kubelet and containerd wrote:\n{}", kubelet.process.report()))
         .and_then(|outcome| outcome)?;
         Ok(kubelet)
+    }
+
+    /// What a container of a pod has written so far, by the pod's name and UID. Each line begins with its time.
+    ///
+    /// # Errors
+    ///
+    /// When the container has not been started.
+    pub fn log(&self, pod: &str, uid: &str, container: &str) -> Result<String> {
+        let file = self.logs.join(format!("default_{pod}_{uid}")).join(container).join("0.log");
+        std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
     }
 
     /// The processes of both; what they write is the kubelet's and containerd's log.

@@ -1,0 +1,152 @@
+//! A Deployment on the node that has a kubelet: `HAProxy` with the agent as native sidecar, and its hook.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{AGENT_IMAGE, Api, Cluster, PORT, WEB_IMAGE, control_plane::KUBELET_NODE};
+use crate::wait::await_condition;
+
+/// From a change of the template until the last old pod has gone: two starts, and a drain to its bound.
+const ROLLOUT: Duration = Duration::from_mins(2);
+
+/// Starts `HAProxy`, which answers with the pod's name.
+const SERVER: &str = "cat > /tmp/haproxy.cfg <<END
+global
+    maxconn 2000
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+frontend web
+    bind 0.0.0.0:PORT
+    bind :::PORT v6only
+    http-request return status 200 content-type text/plain string $POD_NAME
+END
+exec haproxy -db -f /tmp/haproxy.cfg";
+
+/// A Deployment of one pod, which a change replaces by a new one that is ready first.
+#[derive(Debug)]
+pub struct Deployment<'a> {
+    api: &'a Api,
+    name: String,
+}
+
+// === impl Deployment ===
+
+impl<'a> Deployment<'a> {
+    /// Makes it, with pods of a label `app` and of a `ServiceAccount`, and waits until its pod is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub fn create(cluster: &'a Cluster, name: &str, account: &str, hook: bool) -> Result<Self> {
+        let deployment = Self { api: cluster.api(), name: name.to_owned() };
+        deployment.api.post("/apis/apps/v1/namespaces/default/deployments", &object(name, account, hook))?;
+        deployment.await_rollout(|| {})?;
+        Ok(deployment)
+    }
+
+    /// Replaces its pod, as `kubectl rollout restart` does, and waits until the old one's object has gone. Meanwhile it looks,
+    /// for what a pod wrote goes with it.
+    ///
+    /// # Errors
+    ///
+    /// When that does not come about in time.
+    pub fn restart(&self, number: usize, look: impl FnMut()) -> Result<()> {
+        let annotations = json!({"lab/restart": number.to_string()});
+        self.api.patch(&self.path(), &json!({"spec": {"template": {"metadata": {"annotations": annotations}}}}))?;
+        self.await_rollout(look)
+    }
+
+    /// Its pods' objects.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    pub fn pods(&self) -> Result<Vec<Value>> {
+        let list = self.api.get(&format!("/api/v1/namespaces/default/pods?labelSelector=app%3D{}", self.name))?;
+        Ok(list.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    fn await_rollout(&self, mut look: impl FnMut()) -> Result<()> {
+        let is_complete = || -> Result<bool> {
+            let object = self.api.get(&self.path())?;
+            let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+            let is_observed = number("/status/observedGeneration") == number("/metadata/generation");
+            let counts = ["replicas", "updatedReplicas", "readyReplicas"];
+            let is_whole = counts.iter().all(|count| number(&format!("/status/{count}")) == 1);
+            Ok(is_observed && is_whole && self.pods()?.len() == 1)
+        };
+        await_condition(&format!("the rollout of {}", self.name), ROLLOUT, || {
+            look();
+            is_complete().unwrap_or(false)
+        })
+        .with_context(|| {
+            format!("its pods: {}", self.pods().map_or_else(|error| error.to_string(), |pods| states(&pods)))
+        })
+    }
+
+    fn path(&self) -> String {
+        format!("/apis/apps/v1/namespaces/default/deployments/{}", self.name)
+    }
+}
+
+fn states(pods: &[Value]) -> String {
+    pods.iter().filter_map(|pod| pod.get("status")).map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn object(name: &str, account: &str, hook: bool) -> Value {
+    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let socket = json!([{"name": "lastsyn", "mountPath": "/run/lastsyn"}]);
+    let drain = |arguments: &[&str]| {
+        let command: Vec<&str> = ["lastsyn", "drain"].iter().chain(arguments).copied().collect();
+        json!({"preStop": {"exec": {"command": command}}})
+    };
+    let agent = json!({
+        "name": "lastsyn", "image": AGENT_IMAGE, "imagePullPolicy": "Never", "restartPolicy": "Always",
+        "command": ["lastsyn", "run"],
+        "env": [
+            from("POD_NAME", "metadata.name"), from("POD_NAMESPACE", "metadata.namespace"),
+            from("POD_UID", "metadata.uid"), from("POD_IPS", "status.podIPs"), from("NODE_NAME", "spec.nodeName"),
+            from("HOST_IPS", "status.hostIPs"),
+        ],
+        "securityContext": {"capabilities": {"add": ["BPF", "NET_ADMIN"]}},
+        "volumeMounts": socket,
+    });
+    // Not over the pod's network: the agent does not tell a kubelet's connections from clients', and one a second would hold
+    // every drain to its bound.
+    let probe = ["wget", "-q", "-O", "/dev/null", &format!("http://127.0.0.1:{PORT}/")];
+    let mut web = json!({
+        "name": "web", "image": WEB_IMAGE, "imagePullPolicy": "Never",
+        "command": ["sh", "-c", SERVER.replace("PORT", &PORT.to_string())],
+        "env": [from("POD_NAME", "metadata.name")],
+        "ports": [{"name": "http", "containerPort": PORT}],
+        "readinessProbe": {"exec": {"command": probe}, "periodSeconds": 1},
+        "volumeMounts": socket,
+    });
+    if hook && let Some(web) = web.as_object_mut() {
+        web.insert("lifecycle".to_owned(), drain(&[]));
+    }
+    json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    // There is no scheduler.
+                    "nodeName": KUBELET_NODE,
+                    "serviceAccountName": account,
+                    "initContainers": [agent],
+                    "containers": [web],
+                    "volumes": [{"name": "lastsyn", "emptyDir": {}}],
+                },
+            },
+        },
+    })
+}
