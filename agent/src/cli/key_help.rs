@@ -26,8 +26,15 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("listeners.watch", "The watched TCP ports, [80, 443]; auto: every listener that is bound to more than loopback"),
     ("log.format", "json or text"),
     ("log.level", "trace, debug, info, warn, error or off; also per target: info,lastsyn::sensor=debug"),
+    (
+        "sensor.network",
+        "Whose network the agent is in: pod, or node with hostNetwork: true; auto: node if it is the machine's first",
+    ),
     ("sensor.reattach", "Put the eBPF program back where something takes it away"),
-    ("sensor.strategy", "How SYNs are seen: tcx (eBPF) or counters; auto: the best that can be had"),
+    (
+        "sensor.strategy",
+        "How SYNs are seen: tcx, clsact or cgroup (eBPF), packet, or counters; auto: the best that can be had",
+    ),
     ("server.address", "Where the agent answers HTTP"),
     ("server.socket", "Unix socket with the same answers; \"\": none"),
 ];

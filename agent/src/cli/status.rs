@@ -105,8 +105,10 @@ fn render(status: &Status) -> String {
     };
     let mut lines = vec![
         format!("agent    {}, {state}, up {}", status.version, words::seconds(status.uptime_ms)),
-        format!("sensor   {}, {sees}{why}{interfaces}{blind}", words::strategy(status.sensor.strategy)),
+        format!("sensor   {}, {sees}{why}{interfaces}{blind}", status.sensor.strategy.name()),
     ];
+    let passed_over = status.sensor.passed_over.iter();
+    lines.extend(passed_over.map(|passed| format!("         not {}: {}", passed.strategy.name(), passed.why)));
     lines.push(match &status.drain {
         None => format!("drain    none under way, {} ended", status.drains_ended),
         Some(drain) => {
@@ -198,7 +200,14 @@ mod tests {
             version: "0.1.0".to_owned(),
             uptime_ms: 12_300,
             state: State::Serving,
-            sensor: SensorStatus { strategy: Strategy::Tcx, healthy: true, why, blind_ms: Some(0), interfaces },
+            sensor: SensorStatus {
+                strategy: Strategy::Tcx,
+                healthy: true,
+                why,
+                blind_ms: Some(0),
+                interfaces,
+                passed_over: Vec::new(),
+            },
             listeners: vec![listener_of(80), listener_of(8443)],
             drain: None,
             drains_ended: 0,

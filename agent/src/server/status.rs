@@ -62,7 +62,7 @@ pub struct SensorStatus {
     pub strategy: Strategy,
     /// Whether it is known to see everything.
     pub healthy: bool,
-    /// Why not, or why a better strategy could not be had.
+    /// Why not.
     pub why: Option<String>,
     /// For how long, since the agent started, an interface may have been up and not watched: never less than it was.
     /// `null` where interfaces are not watched.
@@ -70,6 +70,19 @@ pub struct SensorStatus {
     pub blind_ms: Option<u64>,
     /// The watched interfaces by name.
     pub interfaces: Vec<String>,
+    /// The better strategies that could not be had, best first.
+    #[serde(default)]
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// A strategy that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedOver {
+    /// Which.
+    pub strategy: Strategy,
+    /// Why not, and what the operator can do.
+    pub why: String,
 }
 
 /// A drain under way.

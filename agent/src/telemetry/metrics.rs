@@ -229,6 +229,7 @@ mod tests {
             why: None,
             blind_ms: Some(2500),
             interfaces: Vec::new(),
+            passed_over: Vec::new(),
         };
         let counts = FamilyCounts {
             family: IpFamily::V6,
