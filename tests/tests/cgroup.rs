@@ -262,7 +262,11 @@ fn without_a_pods_group_the_sensor_is_unscoped() {
     let counted = Counted::with(pair, config()).unwrap();
     let _server = HaProxy::start(&counted.pair.pod, "own", &[PORT]).unwrap();
     let status = counted.agent.status_of_now().unwrap();
-    assert_eq!(status["sensor"]["strategy"], "tcx", "{status}");
+    assert_eq!(
+        (&status["sensor"]["strategy"], &status["sensor"]["scoped"]),
+        (&"tcx".into(), &false.into()),
+        "{status}"
+    );
     assert!(status["sensor"]["passedOver"][0]["why"].to_string().contains("in none of a pod"), "{status}");
     connect(&counted.pair, PORT, 5);
     assert_eq!(counted.so_far().unwrap(), [Counts::new(5); 2]);
@@ -272,5 +276,6 @@ fn without_a_pods_group_the_sensor_is_unscoped() {
     assert!(unseen.any(|entry| entry["what"] == "scope" && entry["why"].to_string().contains("unscoped")), "{verdict}");
     let table = lastsyn_tests::agent::subcommand(&counted.pair.pod, "check", ["--sensor.network", "node"]).unwrap();
     table.wait(SOON).unwrap();
+    assert!(table.report().contains("the node's listeners are among them"), "{}", table.report());
     assert!(table.report().contains("does not tell the pod's SYNs from others of the node"), "{}", table.report());
 }

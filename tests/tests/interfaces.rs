@@ -124,12 +124,11 @@ fn fifty_interfaces_that_come_and_go_at_once_leave_no_drain_quiet() {
     await_drain(&agent).unwrap();
     let load = PacedClient::start(&pair.client, pair.targets(PORT), 200).unwrap();
     let ends = || (0..25).flat_map(|number| [format!("a{number}"), format!("b{number}")]);
-    let up: String = (0..25)
-        .map(|number| {
-            format!("link add a{number} type veth peer name b{number}\nlink set a{number} up\nlink set b{number} up\n")
-        })
-        .collect();
-    let gone: String = (0..25).map(|number| format!("link delete a{number}\n")).collect();
+    let pair_up = |number| {
+        format!("link add a{number} type veth peer name b{number}\nlink set a{number} up\nlink set b{number} up\n")
+    };
+    let up = (0..25).map(pair_up).collect::<Vec<_>>().concat();
+    let gone = (0..25).map(|number| format!("link delete a{number}\n")).collect::<Vec<_>>().concat();
     let mut unwatched = Duration::ZERO;
     for _ in 0..ROUNDS {
         // Held up, it watches none of them: how long at least is known.

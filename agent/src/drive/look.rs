@@ -66,6 +66,7 @@ fn sensor(core: &Core, reader: &Reader) -> SensorStatus {
     SensorStatus {
         strategy,
         healthy: why.is_none(),
+        scoped: reader.sensor().is_scoped(),
         why,
         blind_ms: reader.sensor().blind().map(millis),
         interfaces: reader.sensor().interfaces(),

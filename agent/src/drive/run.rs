@@ -78,9 +78,15 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     // it, which would have to count its quiet period anew.
     let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
     let ignored = &config.listeners.ignore_sources;
+    let scope = Scope::of(config.sensor.network);
+    if scope == Scope::Node && config.listeners.watch == WatchConfig::Auto {
+        tracing::warn!(
+            "the pod shares the node's network: listeners.watch: auto finds the node's listeners too; list the pod's"
+        );
+    }
     let selected = Selected::select(Setting {
         choice: choice(config.sensor.strategy),
-        scope: Scope::of(config.sensor.network),
+        scope,
         interfaces: &interfaces.list().await?,
         ignored,
         reattach: config.sensor.reattach,

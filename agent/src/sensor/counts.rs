@@ -15,6 +15,11 @@ pub trait Sensor {
     /// Where the counts come from.
     fn strategy(&self) -> Strategy;
 
+    /// Whether it can tell the pod's SYNs from those of others.
+    fn is_scoped(&self) -> bool {
+        true
+    }
+
     /// The names of the watched interfaces.
     fn interfaces(&self) -> Vec<String>;
 

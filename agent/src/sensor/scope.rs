@@ -44,6 +44,10 @@ impl Sensor for Unscoped {
         self.0.strategy()
     }
 
+    fn is_scoped(&self) -> bool {
+        false
+    }
+
     fn interfaces(&self) -> Vec<String> {
         self.0.interfaces()
     }

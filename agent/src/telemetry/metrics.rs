@@ -230,6 +230,7 @@ mod tests {
             blind_ms: Some(2500),
             interfaces: Vec::new(),
             passed_over: Vec::new(),
+            scoped: true,
         };
         let counts = FamilyCounts {
             family: IpFamily::V6,

@@ -45,6 +45,9 @@ const LARGEST: usize = 1 << 16;
 /// How often the test looks whether the reader has its packet.
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000 };
 
+/// How long the reader leaves the socket alone when it cannot be read.
+const AFTER_AN_ERROR: Duration = Duration::from_millis(10);
+
 /// The sensor.
 pub(super) struct Packet {
     shared: Arc<Shared>,
@@ -95,6 +98,7 @@ impl Packet {
             while shared.socket.wait(None).is_ok() {
                 if let Err(error) = shared.receive() {
                     tracing::debug!(%error, "the packet socket cannot be read at the moment");
+                    clock::wait_until(clock::now() + AFTER_AN_ERROR);
                 }
             }
         };
