@@ -14,7 +14,6 @@ use lastsyn_tests::{
     counted::PORT,
     monotonic_now,
     pair::INTERFACE,
-    process::Stream,
     traffic_control::{Filter, filters, has_clsact, tc},
 };
 
@@ -82,7 +81,7 @@ fn what_a_killed_agent_has_left_is_swept_by_the_next() {
 
     let again = Agent::start(pod, config()).unwrap();
     assert_eq!(filters_of(pod), [vec![own()], vec![own()]], "one each, and not two");
-    assert!(again.process().text(Stream::Error).contains("the filter of an agent that was killed"));
+    again.process().wait_for_line("the filter of an agent that was killed", SOON).unwrap();
     // The discipline was made by the one that was killed: it goes as well.
     again.terminate().unwrap();
     assert!(again.wait(SOON).unwrap().success());
@@ -103,11 +102,12 @@ fn a_running_agents_filters_are_no_leftovers() {
         assert_eq!(counts(&status, PORT, family), Some(Counts::new(50)), "{status}");
     }
     assert_eq!(counted.so_far().unwrap(), [Counts::new(50); 2]);
-    // Neither takes the other for an intruder, and the one that made the discipline leaves it to the other.
-    for agent in [&counted.agent, &second] {
-        let status = agent.status_of_now().unwrap();
-        assert_eq!(status["sensor"]["healthy"], true, "{status}");
+    // Neither takes the other for an intruder,
+    let calls = [&counted.agent, &second].map(|agent| agent.drain().unwrap());
+    for verdict in calls.map(|call| call.wait(SOON).unwrap().verdict) {
+        assert_eq!((&verdict["reason"], &verdict["sensor"]["blindMs"]), (&"quiet".into(), &0.into()), "{verdict}");
     }
+    // and the one that made the discipline leaves it to the other.
     server.close().unwrap();
     counted.agent.terminate().unwrap();
     assert!(counted.agent.wait(SOON).unwrap().success());

@@ -211,10 +211,8 @@ fn what_waits_in_any_queue_of_a_real_servers_group_holds_the_drain() {
         .take(20)
         .map(|target| Connection::open(&pair.client, target, SOON).unwrap())
         .collect();
-    for connection in &mut waiting {
-        connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    }
-    assert!(Counters::of(&pair.pod).unwrap().tcp_ext("SyncookiesRecv") >= 20, "no cookies");
+    let cookies = || Counters::of(&pair.pod).unwrap().tcp_ext("SyncookiesRecv");
+    await_condition("cookies", SOON, || cookies() >= 20).unwrap();
     await_held_by_handshakes(&agent);
     still_held(&call);
     let before = monotonic_now();

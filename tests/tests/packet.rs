@@ -158,6 +158,8 @@ fn connects_inside_the_pod_are_not_counted() {
     };
     assert_eq!(counted.of(connect).unwrap(), [NOTHING; 2]);
     // And the witness knows of them.
+    let journal = counted.agent.status_of_now().unwrap()["journal"].to_string();
+    assert!(!journal.contains("blind"), "{journal}");
     let verdict = counted.agent.drain().unwrap().wait(SOON).unwrap().verdict;
     assert_eq!((&verdict["reason"], &verdict["sensor"]["healthy"]), (&"quiet".into(), &true.into()), "{verdict}");
     assert_eq!(verdict["sensor"]["witness"], true, "{verdict}");
