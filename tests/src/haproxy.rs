@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use crate::{Host, Process, sockets, wait::await_condition};
+use crate::{Host, Process, programs, sockets, wait::await_condition};
 
 /// How long it may take to listen.
 const START: Duration = Duration::from_secs(5);
@@ -30,6 +30,23 @@ pub enum Bind {
     V4,
     /// `[::]` for IPv6 only.
     V6,
+}
+
+/// How it is started.
+#[derive(Clone, Debug)]
+pub struct HaProxyConfig {
+    /// What it answers.
+    pub name: String,
+    /// Its ports.
+    pub ports: Vec<u16>,
+    /// Its sockets.
+    pub bind: Bind,
+    /// Options of each `bind`, such as `defer-accept`.
+    pub options: String,
+    /// How many threads it has.
+    pub threads: u32,
+    /// A program with arguments that changes where it runs and then becomes it.
+    pub through: Vec<String>,
 }
 
 /// A running `HAProxy` that answers every request with its name. It is killed when dropped.
@@ -57,15 +74,32 @@ impl HaProxy {
     ///
     /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
     pub fn start_with(host: &Host, name: &str, ports: &[u16], bind: Bind) -> Result<Self> {
+        let config = HaProxyConfig { name: name.to_owned(), ports: ports.to_vec(), bind, ..HaProxyConfig::default() };
+        Self::start_as(host, &config)
+    }
+
+    /// The same in any way.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
+    pub fn start_as(host: &Host, config: &HaProxyConfig) -> Result<Self> {
+        let HaProxyConfig { name, ports, bind, .. } = config;
         let base = host.directory().join(format!("haproxy-{}-{name}", host.role()));
         let (configuration, control) = (base.with_extension("cfg"), base.with_extension("sock"));
-        fs::write(&configuration, configure(name, ports, bind, &control.display().to_string()))
+        fs::write(&configuration, configure(config, &control.display().to_string()))
             .with_context(|| format!("{} was not written", configuration.display()))?;
-        let process = Process::start(
-            format!("HAProxy in {}", host.role()),
-            host.command("haproxy")?.arg("-db").arg("-f").arg(&configuration),
-        )?;
-        let sockets_per_port = if bind == Bind::Separate { 2 } else { 1 };
+        let mut command = match config.through.as_slice() {
+            [] => host.command("haproxy")?,
+            [program, arguments @ ..] => {
+                let mut command = host.command(program)?;
+                command.args(arguments).arg(programs::find("haproxy")?);
+                command
+            }
+        };
+        command.arg("-db").arg("-f").arg(&configuration);
+        let process = Process::start(format!("HAProxy in {}", host.role()), &mut command)?;
+        let sockets_per_port = if *bind == Bind::Separate { 2 } else { 1 };
         let listens_on_all = || -> Result<bool> {
             process.ensure_running()?;
             for &port in ports {
@@ -126,10 +160,25 @@ impl HaProxy {
     }
 }
 
-fn configure(name: &str, ports: &[u16], bind: Bind, control: &str) -> String {
+impl Default for HaProxyConfig {
+    /// Port 80 with a socket for each family and one thread, named `haproxy`.
+    fn default() -> Self {
+        Self {
+            name: "haproxy".to_owned(),
+            ports: vec![80],
+            bind: Bind::Separate,
+            options: String::new(),
+            threads: 1,
+            through: Vec::new(),
+        }
+    }
+}
+
+fn configure(config: &HaProxyConfig, control: &str) -> String {
+    let HaProxyConfig { name, ports, bind, options, threads, .. } = config;
     let mut text = format!(
         "global
-    nbthread 1
+    nbthread {threads}
     maxconn 8000
     stats socket {control} mode 600 level admin
     stats timeout 10s
@@ -150,7 +199,7 @@ frontend web
             Bind::V6 => vec![format!(":::{port} v6only")],
         };
         for bind in binds {
-            writeln!(text, "    bind {bind}").ok();
+            writeln!(text, "    bind {bind} {options}").ok();
         }
     }
     writeln!(text, "    http-request return status 200 content-type text/plain string \"{name}\"").ok();

@@ -11,13 +11,18 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use crate::{host, lab::PREFIX, programs, wait::await_condition};
+use crate::{control_group, host, lab::PREFIX, programs, wait::await_condition};
 
-/// Removes the namespaces (with their processes) and directories of dead processes' labs, and those of an earlier process
+/// Removes the namespaces (with their processes), control groups and directories of dead processes' labs, and those of an earlier process
 /// that had this one's id. To be called before this process makes its first lab.
 pub(crate) fn sweep() -> Result<()> {
     for name in abandoned(Path::new(host::NAMESPACES))? {
         remove_namespace(&name)?;
+    }
+    if let Some(groups) = control_group::mount() {
+        for name in abandoned(&groups)? {
+            control_group::remove(&groups.join(name))?;
+        }
     }
     let directory = std::env::temp_dir();
     for name in abandoned(&directory)? {

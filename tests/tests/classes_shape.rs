@@ -65,26 +65,6 @@ fn behind(headers: &[(u8, &[u8])]) -> impl Fn(Segment) -> Vec<Vec<u8>> {
     move |syn| one(&Segment { extension_headers: headers.clone(), ..syn })
 }
 
-/// An IPv4 packet in two fragments, of which the first has `first` bytes of TCP, a multiple of 8.
-fn fragments(syn: &Segment, first: usize) -> Vec<Vec<u8>> {
-    const HEADERS: usize = 14 + 20;
-    let whole = syn.to_frame();
-    let with = |field: u16, payload: &[u8]| {
-        let frame = Segment { fragment: field, tcp_options: Vec::new(), ..syn.clone() }.to_frame();
-        let mut frame = [&frame[..HEADERS], payload].concat();
-        let length = u16::try_from(frame.len() - 14).unwrap();
-        frame[16..18].copy_from_slice(&length.to_be_bytes());
-        frame[24..26].fill(0);
-        let words = frame[14..HEADERS].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum: u32 = words.sum();
-        let sum = (sum & 0xffff) + (sum >> 16);
-        frame[24..26].copy_from_slice(&(!u16::try_from(sum).unwrap()).to_be_bytes());
-        frame
-    };
-    let rest = u16::try_from(first / 8).unwrap();
-    vec![with(0x2000, &whole[HEADERS..HEADERS + first]), with(rest, &whole[HEADERS + first..])]
-}
-
 #[test]
 fn an_ecn_syn_is_new() {
     let scene = Scene::start();
@@ -150,15 +130,15 @@ fn a_syn_with_ipv4_options_is_new() {
 
 #[test]
 fn a_tiny_fragment_of_a_syn_is_opaque() {
-    Scene::start().v4(|syn| fragments(&syn, 8), OPAQUE);
+    Scene::start().v4(|syn: Segment| syn.in_fragments(8), OPAQUE);
 }
 
 #[test]
 fn a_syn_whose_last_bytes_are_in_a_second_fragment_is_new_once() {
     let scene = Scene::start();
-    let with_data = |syn| fragments(&Segment { payload: vec![7; 4], tcp_options: Vec::new(), ..syn }, 24);
+    let with_data = |syn: Segment| Segment { payload: vec![7; 4], tcp_options: Vec::new(), ..syn }.in_fragments(24);
     // The listener would not take its data; with options in their place it is a plain SYN of 24 bytes.
-    let split = |syn: Segment| fragments(&Segment { tcp_options: vec![2, 4, 5, 0xb4, 1, 1, 1, 1], ..syn }, 24);
+    let split = |syn: Segment| Segment { tcp_options: vec![2, 4, 5, 0xb4, 1, 1, 1, 1], ..syn }.in_fragments(24);
     scene.v4(split, Counts::new(1));
     scene.v4(with_data, Counts { retransmit: 1, ..Counts::default() });
 }

@@ -114,6 +114,47 @@ fn no_interface_that_comes_and_goes_under_load_leaves_a_drain_quiet() {
 }
 
 #[test]
+fn fifty_interfaces_that_come_and_go_at_once_leave_no_drain_quiet() {
+    /// 50 interfaces, added and removed so many times: 200 of each.
+    const ROUNDS: u32 = 4;
+    let pair = Pair::new().unwrap();
+    let _server = Server::start(&pair.pod, ServerConfig { backlog: 1000, ..ServerConfig::default() }).unwrap();
+    let agent = Agent::start(&pair.pod, config()).unwrap();
+    let call = agent.drain().unwrap();
+    await_drain(&agent).unwrap();
+    let load = PacedClient::start(&pair.client, pair.targets(PORT), 200).unwrap();
+    let ends = || (0..25).flat_map(|number| [format!("a{number}"), format!("b{number}")]);
+    let pair_up = |number| {
+        format!("link add a{number} type veth peer name b{number}\nlink set a{number} up\nlink set b{number} up\n")
+    };
+    let up = (0..25).map(pair_up).collect::<Vec<_>>().concat();
+    let gone = (0..25).map(|number| format!("link delete a{number}\n")).collect::<Vec<_>>().concat();
+    let mut unwatched = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        // Held up, it watches none of them: how long at least is known.
+        agent.process().signal(Signal::STOP).unwrap();
+        pair.pod.ip(&up).unwrap();
+        let all_up_at = monotonic_now();
+        wait_until(all_up_at, HELD_UP).unwrap();
+        assert!(ends().all(|end| !is_watched(&pair.pod, &end)));
+        unwatched += Duration::from_nanos(monotonic_now() - all_up_at);
+        agent.process().signal(Signal::CONT).unwrap();
+        await_condition("programs on all of them", SOON, || ends().all(|end| is_watched(&pair.pod, &end))).unwrap();
+        pair.pod.ip(&gone).unwrap();
+    }
+    assert!(call.answered().unwrap().is_none(), "the drain did not last as long as the changes");
+    load.stop().unwrap();
+    let verdict = call.wait(SOON).unwrap().verdict;
+    assert_eq!((&verdict["reason"], &verdict["sensor"]["healthy"]), (&"unverified".into(), &false.into()), "{verdict}");
+    let blind = Duration::from_millis(verdict["sensor"]["blindMs"].as_u64().unwrap());
+    println!("unwatched for at least {unwatched:?} in all, {blind:?} by the agent");
+    assert!(blind >= unwatched, "{blind:?} by the agent, in truth at least {unwatched:?}");
+    let status = agent.status_of_now().unwrap();
+    assert_eq!(status["sensor"]["healthy"], true, "{status}");
+    assert_eq!(status["sensor"]["interfaces"].as_array().unwrap().len(), 2, "{status}");
+}
+
+#[test]
 fn a_new_interface_is_watched_at_rest_too_and_its_syns_are_counted() {
     let counted = Counted::start().unwrap();
     let _server = Server::start(&counted.pair.pod, ServerConfig::default()).unwrap();

@@ -51,8 +51,15 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("routing.poll.timeout", "For how long a connection and an answer are waited for"),
     ("routing.syncTime", "The bound that is assumed on one sync of a node's rules"),
     ("routing.watchLag", "The bound that is assumed on how late a node hears of a change"),
+    (
+        "sensor.network",
+        "Whose network the agent is in: pod, or node with hostNetwork: true; auto: node if it is the machine's first",
+    ),
     ("sensor.reattach", "Put the eBPF program back where something takes it away"),
-    ("sensor.strategy", "How SYNs are seen: tcx (eBPF) or counters; auto: the best that can be had"),
+    (
+        "sensor.strategy",
+        "How SYNs are seen: tcx, clsact or cgroup (eBPF), packet, or counters; auto: the best that can be had",
+    ),
     ("server.address", "Where the agent answers HTTP"),
     ("server.socket", "Unix socket with the same answers; \"\": none"),
 ];

@@ -93,7 +93,12 @@ fn render(status: &Status) -> String {
         State::Draining => "draining",
         State::Ended => "drain ended",
     };
-    let sees = if status.sensor.healthy { "sees everything" } else { "not known to see everything" };
+    let sees = match (status.sensor.healthy, status.sensor.scoped, status.sensor.strategy.sees_closed_ports()) {
+        (false, _, _) => "not known to see everything",
+        (true, false, _) => "unscoped: does not tell the pod's SYNs from others of the node",
+        (true, true, false) => "sees everything that meets a listener",
+        (true, true, true) => "sees everything",
+    };
     let why = status.sensor.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
     let interfaces = match status.sensor.interfaces.as_slice() {
         [] => String::new(),
@@ -105,8 +110,10 @@ fn render(status: &Status) -> String {
     };
     let mut lines = vec![
         format!("agent    {}, {state}, up {}", status.version, words::seconds(status.uptime_ms)),
-        format!("sensor   {}, {sees}{why}{interfaces}{blind}", words::strategy(status.sensor.strategy)),
+        format!("sensor   {}, {sees}{why}{interfaces}{blind}", status.sensor.strategy.name()),
     ];
+    let passed_over = status.sensor.passed_over.iter();
+    lines.extend(passed_over.map(|passed| format!("         not {}: {}", passed.strategy.name(), passed.why)));
     lines.push(match &status.drain {
         None => format!("drain    none under way, {} ended", status.drains_ended),
         Some(drain) => {
@@ -189,7 +196,7 @@ mod tests {
     use crate::{
         cli::words::tests::{listener_of, verdict_of},
         core::verdict::{Condition, Reason, Strategy},
-        server::status::{DrainStatus, SensorStatus},
+        server::status::{DrainStatus, PassedOver, SensorStatus},
     };
 
     fn status() -> Status {
@@ -198,7 +205,15 @@ mod tests {
             version: "0.1.0".to_owned(),
             uptime_ms: 12_300,
             state: State::Serving,
-            sensor: SensorStatus { strategy: Strategy::Tcx, healthy: true, why, blind_ms: Some(0), interfaces },
+            sensor: SensorStatus {
+                strategy: Strategy::Tcx,
+                healthy: true,
+                scoped: true,
+                why,
+                blind_ms: Some(0),
+                interfaces,
+                passed_over: Vec::new(),
+            },
             listeners: vec![listener_of(80), listener_of(8443)],
             drain: None,
             drains_ended: 0,
@@ -233,6 +248,20 @@ mod tests {
         status.listeners = vec![listener];
         let text = render(&status);
         assert!(text.contains("80    IPv4    -    0           0        0     -"), "{text}");
+    }
+
+    #[test]
+    fn shows_what_the_sensor_cannot_see_and_what_better_ones_lack() {
+        let mut status = status();
+        status.sensor.strategy = Strategy::Cgroup;
+        assert!(render(&status).contains("cgroup, sees everything that meets a listener"), "{}", render(&status));
+        status.sensor.strategy = Strategy::Packet;
+        status.sensor.scoped = false;
+        let why = "the container lacks BPF".to_owned();
+        status.sensor.passed_over = vec![PassedOver { strategy: Strategy::Tcx, why }];
+        let text = render(&status);
+        assert!(text.contains("packet, unscoped: does not tell the pod's SYNs from others of the node"), "{text}");
+        assert!(text.contains("\n         not tcx: the container lacks BPF\n"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::core::{
     class::Class,
-    verdict::{Condition, FamilyCounts, HeldBy, Late, Listener, NotObserved, Reason, Strategy, Verdict},
+    verdict::{Condition, FamilyCounts, HeldBy, Late, Listener, NotObserved, Reason, Verdict},
 };
 
 /// A verdict as one sentence: why the drain ended and after how long, what held it, what reached the pod, and what was
@@ -41,7 +41,7 @@ pub fn verdict(verdict: &Verdict) -> String {
             0 => String::new(),
             blind => format!(", and an interface may have been without it for {}", seconds(blind)),
         };
-        let strategy = strategy(verdict.sensor.strategy);
+        let strategy = verdict.sensor.strategy.name();
         parts.push(format!("the sensor ({strategy}) was not known to see everything{blind}"));
     }
     parts.extend(verdict.late.as_ref().map(late));
@@ -83,14 +83,6 @@ pub fn seconds(millis: u64) -> String {
     let (whole, rest) = (millis / 1000, millis % 1000);
     let text = format!("{whole}.{rest:03}");
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// The sensor's strategy as it is configured.
-pub fn strategy(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Tcx => "tcx",
-        Strategy::Counters => "counters",
-    }
 }
 
 fn condition(condition: Condition) -> &'static str {
@@ -228,7 +220,7 @@ pub(super) mod tests {
             routing: None,
             assumes: Vec::new(),
             not_observed: Vec::new(),
-            sensor: Sensor { strategy: Strategy::Tcx, healthy: true, blind_ms: 0 },
+            sensor: Sensor { strategy: crate::core::verdict::Strategy::Tcx, healthy: true, blind_ms: 0, witness: true },
             late: None,
         }
     }

@@ -27,7 +27,7 @@ pub use self::{
     keys::{Key, all as keys, nearest},
     model::{
         AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,
-        Sensor, SensorStrategy, Server, Watch,
+        Sensor, SensorNetwork, SensorStrategy, Server, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},

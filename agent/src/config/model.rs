@@ -141,6 +141,9 @@ pub struct AfterEnd {
 pub struct Sensor {
     /// Default `auto`.
     pub strategy: SensorStrategy,
+    /// Whose network the agent is in. Default `auto`. With `pod` for a pod that has `hostNetwork: true`, SYNs of others
+    /// hold its drains, and verdicts claim more than was seen.
+    pub network: SensorNetwork,
     /// Put the program back where another takes it away. Default true. With false the sensor stays blind from then on,
     /// and every drain lasts to its bound or ends `unverified`.
     pub reattach: bool,
@@ -155,8 +158,28 @@ pub enum SensorStrategy {
     Auto,
     /// An eBPF program at TCX ingress (Linux 6.6), or a refusal to start.
     Tcx,
+    /// An eBPF program on the pod's control group (version 2), or a refusal to start.
+    Cgroup,
+    /// The same program as a filter of the older traffic control, or a refusal to start.
+    Clsact,
+    /// A packet socket with a classic filter, or a refusal to start.
+    Packet,
     /// The kernel's TCP counters: coarse, and never enough for the reason `quiet`.
     Counters,
+}
+
+/// Whose network the agent is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SensorNetwork {
+    /// The node's, if it is the machine's first network namespace. A node that is itself a container has another: then say
+    /// `node`.
+    #[default]
+    Auto,
+    /// The pod's own.
+    Pod,
+    /// The node's: the pod has `hostNetwork: true`.
+    Node,
 }
 
 /// `server`: where the agent answers.
@@ -270,7 +293,7 @@ impl<'de> Deserialize<'de> for MaxWait {
 
 impl Default for Sensor {
     fn default() -> Self {
-        Self { strategy: SensorStrategy::Auto, reattach: true }
+        Self { strategy: SensorStrategy::Auto, network: SensorNetwork::Auto, reattach: true }
     }
 }
 

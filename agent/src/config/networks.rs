@@ -52,6 +52,12 @@ impl Network {
         self.length
     }
 
+    /// Whether an address is one of them.
+    pub fn contains(self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4()
+            && Self { address, length: self.length }.without_bits_behind() == self
+    }
+
     fn without_bits_behind(self) -> Self {
         let Self { address, length } = self;
         let address = match address {

@@ -125,8 +125,13 @@ impl fmt::Display for Transition {
             Self::ListenerFound(port) => write!(f, "port {port} is watched from now on"),
             Self::ListenerClosed(port) => write!(f, "port {port} has no listener any more; it stays watched"),
             Self::ListenerReopened(port) => write!(f, "port {port} has a listener again"),
-            Self::SensorProven(Strategy::Tcx) => f.write_str("the sensor (tcx) is known to see every SYN"),
             Self::SensorProven(Strategy::Counters) => f.write_str("the namespace's counters are read"),
+            Self::SensorProven(Strategy::Cgroup) => {
+                f.write_str("the sensor (cgroup) is known to see every SYN that meets a listener")
+            }
+            Self::SensorProven(strategy) => {
+                write!(f, "the sensor ({}) is known to see every SYN", strategy.name())
+            }
             Self::SensorUnproven(why) => write!(f, "the sensor is not known to see every SYN: {why}"),
             Self::SensorBlind(by) => {
                 write!(f, "the sensor is blind: {by} more handshakes were completed than SYNs were seen")
@@ -191,6 +196,7 @@ mod tests {
             Transition::ListenerClosed(port),
             Transition::ListenerReopened(port),
             Transition::SensorProven(Strategy::Tcx),
+            Transition::SensorProven(Strategy::Cgroup),
             Transition::SensorProven(Strategy::Counters),
             Transition::SensorUnproven("no eBPF".to_owned()),
             Transition::SensorBlind(3),

@@ -77,7 +77,7 @@ impl AfterEnd {
     /// Only a sensor that is known to see everything is said to have watched.
     fn observed_for_ms(&self, evidence: &Evidence) -> u64 {
         match (self.closed_at, &evidence.sensor) {
-            (Some(closed_at), SensorState::Proven { since, .. }) => {
+            (Some(closed_at), SensorState::Proven { since, strategy }) if strategy.sees_closed_ports() => {
                 millis(evidence.taken_at.since(closed_at.max(*since)))
             }
             _ => 0,

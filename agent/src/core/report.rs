@@ -60,6 +60,7 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
             strategy: *strategy,
             healthy: seen.is_some() && drain.blind.is_none() && drain.sensor_failed.is_none(),
             blind_ms: seen.map_or(0, |(evidence, _)| millis(evidence.blind.saturating_sub(drain.unwatched_before))),
+            witness: seen.is_some_and(|(evidence, _)| evidence.attempts_anywhere.is_some()),
         },
         late: None,
     }
@@ -75,6 +76,9 @@ pub(super) fn unseen(drain: &Drain, evidence: &Evidence, watched: &Watched) -> V
             unseen.push(not_observed("sensor", why));
         }
         (SensorState::Proven { .. }, None) => {}
+    }
+    if !evidence.sensor.strategy().sees_closed_ports() && matches!(evidence.sensor, SensorState::Proven { .. }) {
+        unseen.extend(watched.ports().filter(|(_, entry)| !entry.open).map(|(port, _)| closed(port)));
     }
     if let Some(surplus) = drain.blind {
         unseen.push(not_observed("sensor", blind(surplus)));
@@ -113,6 +117,12 @@ fn routing(why: NoRouting) -> NotObserved {
             not_observed("api", why)
         }
     }
+}
+
+/// A SYN for a closed port meets no socket, and such a sensor sees none.
+fn closed(port: Port) -> NotObserved {
+    let why = "nothing listens on it, and the sensor sees a SYN only where it meets a listener".to_owned();
+    NotObserved { what: "listener".to_owned(), name: Some(port.to_string()), family: None, why }
 }
 
 /// S5: nobody knows that the pod is terminating.
@@ -163,7 +173,8 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
     let last = evidence.attempts.get(&port).and_then(|attempts| attempts.families.get(family).last());
     let last = last.max(evidence.unattributed.get(family).last);
     let quiet_from = quiet::quiet_from(port, family, evidence, from.since);
-    let count = |class| counts.map(|counts| counts.get(class));
+    let strategy = evidence.sensor.strategy();
+    let count = |class| counts.filter(|_| strategy.tells(class)).map(|counts| counts.get(class));
     FamilyCounts {
         family,
         new: count(Class::New),

@@ -316,6 +316,10 @@ pub struct Sensor {
     /// after the hook's call may have begun before it.
     #[serde(default)]
     pub blind_ms: u64,
+    /// S3: whether the namespace's own count of completed handshakes stood witness to its count of SYNs. It cannot where
+    /// the namespace is the node's.
+    #[serde(default)]
+    pub witness: bool,
 }
 
 /// How SYNs are seen.
@@ -324,6 +328,13 @@ pub struct Sensor {
 pub enum Strategy {
     /// An eBPF program at TCX ingress of every interface: every SYN, exactly.
     Tcx,
+    /// The same program as a filter of the older traffic control (`clsact`) on every interface.
+    Clsact,
+    /// An eBPF program on the pod's control group: every SYN that meets a listener of the pod, also where the pod shares
+    /// the node's network.
+    Cgroup,
+    /// A packet socket with a classic filter: every SYN, and by its own count how many it had no room for.
+    Packet,
     /// The namespace's TCP counters and the socket table: coarse, never enough for `quiet`.
     Counters,
 }
@@ -333,7 +344,31 @@ impl Strategy {
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcx => "tcx",
+            Self::Clsact => "clsact",
+            Self::Cgroup => "cgroup",
+            Self::Packet => "packet",
             Self::Counters => "counters",
+        }
+    }
+
+    /// Whether it can tell that an attempt is of this class. One that is of a class it cannot tell is in another that
+    /// counts, or is not seen: see [`sees_closed_ports`](Self::sees_closed_ports).
+    pub fn tells(self, class: Class) -> bool {
+        match self {
+            Self::Tcx | Self::Clsact => true,
+            // Which connection a SYN met is not to be had after the fact: such a SYN is in `new`.
+            Self::Packet => class != Class::Stray,
+            Self::Cgroup => !matches!(class, Class::Refused | Class::Stray),
+            Self::Counters => false,
+        }
+    }
+
+    /// Whether it sees a SYN for which there is no listener.
+    pub fn sees_closed_ports(self) -> bool {
+        match self {
+            Self::Tcx | Self::Clsact | Self::Packet => true,
+            // The kernel asks a control group's programs once it has found the socket.
+            Self::Cgroup | Self::Counters => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::core::clock::Monotonic;
 
 /// Blocks the thread until a time of our clock: for the last moments, where the event loop's timers, which count
 /// milliseconds, are too coarse.
-pub(super) fn wait_until(time: Monotonic) {
+pub(crate) fn wait_until(time: Monotonic) {
     let nanos = time.as_nanos();
     let time = Timespec {
         tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

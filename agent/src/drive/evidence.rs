@@ -6,10 +6,10 @@ use crate::{
     core::{
         event::{ByFamily, Depth, Evidence},
         listener::Port,
-        verdict::NotObserved,
+        verdict::{NotObserved, Strategy},
     },
     drive::clock,
-    sensor::{Interface, InterfaceError, Interfaces, Sensor, families, namespace},
+    sensor::{Around, Interface, InterfaceError, Interfaces, Selected, Sensor, families, namespace},
     sockets,
 };
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Reads the evidence.
 pub struct Reader {
-    sensor: Sensor,
+    selected: Selected,
     interfaces: Interfaces,
     /// The newest answer, which stands while the kernel gives none.
     addresses: Vec<IpAddr>,
@@ -28,13 +28,18 @@ pub struct Reader {
 
 impl Reader {
     /// A reader over a sensor that is in place.
-    pub fn new(sensor: Sensor, interfaces: Interfaces) -> Self {
-        Self { sensor, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
+    pub fn new(selected: Selected, interfaces: Interfaces) -> Self {
+        Self { selected, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
     }
 
     /// The sensor.
-    pub fn sensor(&self) -> &Sensor {
-        &self.sensor
+    pub fn sensor(&self) -> &dyn Sensor {
+        self.selected.sensor.as_ref()
+    }
+
+    /// The better sensors that could not be had, best first, each with the reason.
+    pub fn passed_over(&self) -> &[(Strategy, String)] {
+        &self.selected.passed_over
     }
 
     /// The pod's addresses, as of the last reading.
@@ -45,7 +50,7 @@ impl Reader {
     /// Counts a port from now on.
     pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
         self.watched.insert(port);
-        self.sensor.watch(port)
+        self.selected.sensor.watch(port)
     }
 
     /// Reads. Whatever fails is part of the evidence: not observed, with the reason.
@@ -56,7 +61,8 @@ impl Reader {
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
-        let counts = self.sensor.read(interfaces.as_deref(), listed_at, depth > Depth::Listeners);
+        let around = Around { interfaces: interfaces.as_deref(), listed_at, test: depth > Depth::Listeners };
+        let counts = self.selected.sensor.read(around);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();
         not_observed.extend(counts.not_observed);

@@ -9,7 +9,7 @@ use crate::{
         verdict::{Listener, Strategy},
     },
     drive::evidence::Reader,
-    server::status::{DrainStatus, JournalLine, SensorStatus, State, Status},
+    server::status::{DrainStatus, JournalLine, PassedOver, SensorStatus, State, Status},
 };
 
 /// The status, and what the metrics need beyond it.
@@ -77,8 +77,14 @@ fn sensor(core: &Core, reader: &Reader) -> SensorStatus {
     SensorStatus {
         strategy,
         healthy: why.is_none(),
+        scoped: reader.sensor().is_scoped(),
         why,
         blind_ms: reader.sensor().blind().map(millis),
         interfaces: reader.sensor().interfaces(),
+        passed_over: reader
+            .passed_over()
+            .iter()
+            .map(|(strategy, why)| PassedOver { strategy: *strategy, why: why.clone() })
+            .collect(),
     }
 }

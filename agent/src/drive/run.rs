@@ -25,7 +25,7 @@ use crate::{
         handle::{Request, channel},
         look::look,
     },
-    sensor::{Choice, InterfaceError, Interfaces, LinkChanges, SelectError, Sensor},
+    sensor::{Choice, InterfaceError, Interfaces, LinkChanges, Scope, SelectError, Selected, Setting, told},
     server::{self, ServeError},
     telemetry::{log::LevelHandle, metrics::Metrics},
 };
@@ -50,7 +50,7 @@ pub enum RunError {
     #[error(transparent)]
     Interfaces(#[from] InterfaceError),
     /// The sensor that the operator insists on cannot be had.
-    #[error("{0}; with sensor.strategy: auto the agent would run on the kernel's TCP counters instead")]
+    #[error("{0}; with sensor.strategy: auto the agent would run on the best sensor that can be had")]
     Sensor(#[from] SelectError),
     /// The server cannot listen.
     #[error(transparent)]
@@ -79,10 +79,26 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     // it, which would have to count its quiet period anew.
     let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
     let ignored = &config.listeners.ignore_sources;
-    let strategy = choice(config.sensor.strategy);
-    let sensor = Sensor::select(strategy, &interfaces.list().await?, ignored, config.sensor.reattach)?;
-    if let Sensor::Counters { why } = &sensor {
-        tracing::warn!(%why, "drains can end `unverified` at best");
+    let scope = Scope::of(config.sensor.network);
+    if scope == Scope::Node && config.listeners.watch == WatchConfig::Auto {
+        tracing::warn!(
+            "the pod shares the node's network: listeners.watch: auto finds the node's listeners too; list the pod's"
+        );
+    }
+    let selected = Selected::select(Setting {
+        choice: choice(config.sensor.strategy),
+        scope,
+        interfaces: &interfaces.list().await?,
+        ignored,
+        reattach: config.sensor.reattach,
+    })?;
+    let sensor = &selected.sensor;
+    if !selected.passed_over.is_empty() {
+        let why = told(&selected.passed_over);
+        tracing::warn!(%why, taken = sensor.strategy().name(), "the best sensor cannot be had");
+    }
+    if sensor.strategy() == Strategy::Counters {
+        tracing::warn!("SYNs are not counted one by one: drains can end `unverified` at best");
         if !ignored.is_empty() {
             tracing::warn!("listeners.ignoreSources is without effect: the counters do not tell sources apart");
         }
@@ -105,7 +121,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let agent = Agent {
         core: Core::new(settings(&config, routing), now),
         cluster,
-        reader: Reader::new(sensor, interfaces),
+        reader: Reader::new(selected, interfaces),
         addresses,
         waiting: BTreeMap::new(),
         callers: 0,
@@ -338,6 +354,9 @@ fn choice(strategy: SensorStrategy) -> Choice {
     match strategy {
         SensorStrategy::Auto => Choice::Auto,
         SensorStrategy::Tcx => Choice::Only(Strategy::Tcx),
+        SensorStrategy::Cgroup => Choice::Only(Strategy::Cgroup),
+        SensorStrategy::Clsact => Choice::Only(Strategy::Clsact),
+        SensorStrategy::Packet => Choice::Only(Strategy::Packet),
         SensorStrategy::Counters => Choice::Only(Strategy::Counters),
     }
 }

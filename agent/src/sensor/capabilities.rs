@@ -9,6 +9,8 @@ pub enum Capability {
     Bpf,
     /// `CAP_NET_ADMIN`: attach programs to interfaces.
     NetAdmin,
+    /// `CAP_NET_RAW`: open a packet socket.
+    NetRaw,
 }
 
 /// The needed capabilities that the agent lacks.
@@ -19,13 +21,15 @@ pub struct MissingCapabilities(pub Vec<Capability>);
 const SYS_ADMIN: u32 = 21;
 
 impl Capability {
-    const ALL: [Self; 2] = [Self::Bpf, Self::NetAdmin];
+    /// What the sensors need that run a program in the kernel.
+    pub const FOR_PROGRAMS: [Self; 2] = [Self::Bpf, Self::NetAdmin];
 
     /// Its bit in `linux/capability.h`.
     const fn bit(self) -> u32 {
         match self {
             Self::Bpf => 39,
             Self::NetAdmin => 12,
+            Self::NetRaw => 13,
         }
     }
 
@@ -34,6 +38,7 @@ impl Capability {
         match self {
             Self::Bpf => "BPF",
             Self::NetAdmin => "NET_ADMIN",
+            Self::NetRaw => "NET_RAW",
         }
     }
 
@@ -42,24 +47,37 @@ impl Capability {
         match self {
             Self::Bpf => "to load the program that counts SYNs",
             Self::NetAdmin => "to attach it to the pod's interfaces",
+            Self::NetRaw => "to see packets without a program in the kernel",
         }
     }
 }
 
-/// What the agent lacks; `None` if it has all, or its capabilities could not be read (then loading tells).
-pub fn missing_capabilities() -> Option<MissingCapabilities> {
+/// What the agent lacks of these; `None` if it has all, or its capabilities could not be read (then trying tells).
+pub(super) fn missing(needed: &[Capability]) -> Option<MissingCapabilities> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    missing_in(effective(&status)?)
+    missing_in(effective(&status)?, needed)
 }
 
-fn missing_in(effective: u64) -> Option<MissingCapabilities> {
+fn missing_in(effective: u64, needed: &[Capability]) -> Option<MissingCapabilities> {
     let has = |bit: u32| effective & (1 << bit) != 0;
-    let missing: Vec<_> = Capability::ALL
-        .into_iter()
+    let missing: Vec<_> = needed
+        .iter()
+        .copied()
         .filter(|capability| !has(capability.bit()))
         .filter(|capability| !(*capability == Capability::Bpf && has(SYS_ADMIN)))
         .collect();
     if missing.is_empty() { None } else { Some(MissingCapabilities(missing)) }
+}
+
+/// Whether the agent's capabilities are those of a user namespace other than the node's: the kernel asks for some, such as
+/// `CAP_BPF`, in the node's own.
+pub(super) fn in_user_namespace() -> bool {
+    std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_every_user(&map))
+}
+
+/// The node's own maps every user to itself (`user_namespaces(7)`).
+fn maps_every_user(map: &str) -> bool {
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// The effective set in `/proc/PID/status` (`proc(5)`).
@@ -91,12 +109,23 @@ mod tests {
     }
 
     #[test]
+    fn tells_the_nodes_user_namespace_from_another() {
+        assert!(maps_every_user("         0          0 4294967295\n"));
+        assert!(!maps_every_user("         0     100000      65536\n"));
+        assert!(!maps_every_user(""));
+    }
+
+    #[test]
     fn names_what_is_missing_and_what_for() {
-        assert_eq!(missing_in(1 << 39 | 1 << 12), None);
-        assert_eq!(missing_in(1 << 21 | 1 << 12), None);
-        let missing = missing_in(1 << 39).unwrap();
+        let programs = |effective| missing_in(effective, &Capability::FOR_PROGRAMS);
+        assert_eq!(programs(1 << 39 | 1 << 12), None);
+        assert_eq!(programs(1 << 21 | 1 << 12), None);
+        let missing = programs(1 << 39).unwrap();
         assert_eq!(missing.0, [Capability::NetAdmin]);
         assert!(missing.to_string().contains("NET_ADMIN (to attach"), "{missing}");
-        assert_eq!(missing_in(0).unwrap().0, [Capability::Bpf, Capability::NetAdmin]);
+        assert_eq!(programs(0).unwrap().0, [Capability::Bpf, Capability::NetAdmin]);
+        let raw = |effective| missing_in(effective, &[Capability::NetRaw]);
+        assert_eq!(raw(1 << 13), None);
+        assert!(raw(!(1 << 13)).unwrap().to_string().contains("NET_RAW (to see"));
     }
 }

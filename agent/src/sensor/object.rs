@@ -5,12 +5,12 @@ use std::io;
 use aya::{
     Ebpf, EbpfError, EbpfLoader, include_bytes_aligned,
     maps::{Array, LpmTrie, MapData, MapError, PerCpuArray},
-    programs::{ProgramError, SchedClassifier},
+    programs::{CgroupSkb, Program, ProgramError, SchedClassifier},
 };
 use lastsyn_common::counters::{PortPage, Tally, Witness};
 
 use super::{
-    capabilities::{MissingCapabilities, missing_capabilities},
+    capabilities::{Capability, MissingCapabilities, in_user_namespace, missing},
     self_test::{self, SelfTestError},
 };
 
@@ -21,9 +21,20 @@ static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR")
 pub(super) const INGRESS: &str = "ingress";
 /// Counts for the witness on the loopback.
 pub(super) const LOOPBACK: &str = "loopback";
+/// Counts SYNs that meet a socket of a control group.
+pub(super) const CGROUP: &str = "cgroup";
+
+/// Which of the programs are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Those that run on interfaces.
+    OnInterfaces,
+    /// The one that runs on a control group.
+    OnGroup,
+}
 
 /// The programs and maps, in the kernel.
-pub struct Loaded {
+pub(super) struct Loaded {
     pub(super) ebpf: Ebpf,
     pub(super) ports: Array<MapData, PortPage>,
     pub(super) counters: PerCpuArray<MapData, Tally>,
@@ -43,6 +54,14 @@ pub enum LoadError {
         "the kernel did not take the maps or programs ({detail}); it needs Linux 5.8 or newer with CONFIG_BPF_SYSCALL"
     )]
     Refused {
+        /// The kernel's word.
+        detail: String,
+    },
+    /// The pod has a user namespace of its own.
+    #[error(
+        "the pod has a user namespace of its own (hostUsers: false), in which the kernel takes no programs ({detail})"
+    )]
+    UserNamespace {
         /// The kernel's word.
         detail: String,
     },
@@ -74,20 +93,22 @@ impl Loaded {
     /// # Errors
     ///
     /// With the reason, and what the operator can do about it.
-    pub fn load() -> Result<Self, LoadError> {
-        if let Some(missing) = missing_capabilities() {
-            return Err(LoadError::Capabilities(missing));
+    pub(super) fn load(wanted: Wanted) -> Result<Self, LoadError> {
+        if let Some(lacking) = missing(&Capability::FOR_PROGRAMS) {
+            return Err(LoadError::Capabilities(lacking));
         }
         // The kernel's own BTF is not asked for: the programs touch nothing that moves between kernels.
         let mut ebpf = EbpfLoader::new().btf(None).load(OBJECT).map_err(|error| refused(&error))?;
-        for name in [INGRESS, LOOPBACK] {
-            let program = classifier(&mut ebpf, name)?;
-            program.load().map_err(|error| match error {
-                ProgramError::LoadError { io_error, verifier_log } => {
-                    LoadError::Verifier { program: name, reason: io_error, log: last_lines(&verifier_log.to_string()) }
+        match wanted {
+            Wanted::OnInterfaces => {
+                for name in [INGRESS, LOOPBACK] {
+                    classifier(&mut ebpf, name)?.load().map_err(|error| not_loaded(name, error))?;
                 }
-                other => LoadError::Refused { detail: other.to_string() },
-            })?;
+            }
+            Wanted::OnGroup => {
+                let group: &mut CgroupSkb = program(&mut ebpf, CGROUP)?;
+                group.load().map_err(|error| not_loaded(CGROUP, error))?;
+            }
         }
         Ok(Self {
             ports: map(&mut ebpf, "PORTS", Array::try_from)?,
@@ -106,7 +127,7 @@ impl Loaded {
     /// # Errors
     ///
     /// If it did not.
-    pub fn self_test(&mut self) -> Result<(), SelfTestError> {
+    pub(super) fn self_test(&mut self) -> Result<(), SelfTestError> {
         self_test::prepare(self)?;
         self_test::run(self)
     }
@@ -114,6 +135,14 @@ impl Loaded {
 
 /// A program of the object by its name.
 pub(super) fn classifier<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, LoadError> {
+    program(ebpf, name)
+}
+
+/// The same, of any type.
+pub(super) fn program<'a, P>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, LoadError>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
     let program = ebpf.program_mut(name).ok_or_else(|| absent(name))?;
     program.try_into().map_err(|source: ProgramError| LoadError::Object { name, detail: source.to_string() })
 }
@@ -131,6 +160,15 @@ fn absent(name: &'static str) -> LoadError {
     LoadError::Object { name, detail: "it is not there".to_owned() }
 }
 
+fn not_loaded(program: &'static str, error: ProgramError) -> LoadError {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            LoadError::Verifier { program, reason: io_error, log: last_lines(&verifier_log.to_string()) }
+        }
+        other => LoadError::Refused { detail: other.to_string() },
+    }
+}
+
 /// Everything that the kernel said, outermost first.
 fn refused(error: &EbpfError) -> LoadError {
     let mut detail = error.to_string();
@@ -142,7 +180,7 @@ fn refused(error: &EbpfError) -> LoadError {
         }
         source = cause.source();
     }
-    LoadError::Refused { detail }
+    if in_user_namespace() { LoadError::UserNamespace { detail } } else { LoadError::Refused { detail } }
 }
 
 /// The end of a log, where the verifier says what it is about.

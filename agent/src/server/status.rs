@@ -60,9 +60,13 @@ impl State {
 pub struct SensorStatus {
     /// How SYNs are seen.
     pub strategy: Strategy,
-    /// Whether it is known to see everything.
+    /// Whether it is known to see everything that it can see.
     pub healthy: bool,
-    /// Why not, or why a better strategy could not be had.
+    /// Whether it can tell the pod's SYNs from those of others; not so where the pod shares the node's network and no control
+    /// group of the pod can be had.
+    #[serde(default = "scoped")]
+    pub scoped: bool,
+    /// Why not.
     pub why: Option<String>,
     /// For how long, since the agent started, an interface may have been up and not watched: never less than it was.
     /// `null` where interfaces are not watched.
@@ -70,6 +74,24 @@ pub struct SensorStatus {
     pub blind_ms: Option<u64>,
     /// The watched interfaces by name.
     pub interfaces: Vec<String>,
+    /// The better strategies that could not be had, best first.
+    #[serde(default)]
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// An agent that does not say so is of a version that knows no other.
+fn scoped() -> bool {
+    true
+}
+
+/// A strategy that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedOver {
+    /// Which.
+    pub strategy: Strategy,
+    /// Why not, and what the operator can do.
+    pub why: String,
 }
 
 /// A drain under way.

@@ -242,6 +242,8 @@ mod tests {
             why: None,
             blind_ms: Some(2500),
             interfaces: Vec::new(),
+            passed_over: Vec::new(),
+            scoped: true,
         };
         let counts = FamilyCounts {
             family: IpFamily::V6,

@@ -186,7 +186,7 @@ fn a_verdict_of_another_version_ends_the_hold() {
         ("rerouted", VERDICT.replace("\"quiet\"", "\"rerouted\"")),
         ("not-terminating", r#"{"reason":"not-terminating","durationMs":300}"#.to_owned()),
         ("quiet", VERDICT.replace("\"listeners\"", holding)),
-        ("quiet", VERDICT.replace("\"tcx\"", "\"clsact\"")),
+        ("quiet", VERDICT.replace("\"tcx\"", "\"xdp\"")),
     ];
     for (reason, body) in bodies {
         let line: serde_json::Value = serde_json::from_str(&body).expect("JSON");

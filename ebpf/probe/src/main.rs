@@ -8,6 +8,7 @@
     reason = "the verifier looks at one function at a time: a call in between loses what it knows of the packet"
 )]
 
+mod cgroup;
 mod count;
 mod maps;
 mod reach;

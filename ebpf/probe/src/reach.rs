@@ -1,6 +1,6 @@
 //! The two ways to read a packet: by direct access, and through a helper.
 
-use aya_ebpf::{helpers::generated::bpf_skb_load_bytes, programs::TcContext};
+use aya_ebpf::{bindings::__sk_buff, helpers::generated::bpf_skb_load_bytes, programs::TcContext};
 use lastsyn_common::packet::{Bytes, Field};
 
 /// How much of a packet is brought into one piece when its headers are not: Ethernet, the longest IP header without
@@ -66,14 +66,14 @@ impl Bytes for Linear {
 }
 
 /// Any byte of the packet, copied by a helper (`bpf_skb_load_bytes`, Linux 4.5).
-pub(crate) struct Copied<'a>(pub(crate) &'a TcContext);
+pub(crate) struct Copied(pub(crate) *mut __sk_buff);
 
-impl Copied<'_> {
+impl Copied {
     /// Copies into a buffer that is set from the start: LLVM reads it before it looks at the helper's result, and the
     /// verifier lets only `CAP_PERFMON` read a stack that is not.
     #[inline(always)]
     fn copy<const N: usize>(&self, offset: usize, mut buffer: [u8; N]) -> Option<[u8; N]> {
-        let skb = self.0.skb.skb;
+        let skb = self.0;
         // SAFETY: the kernel passes a valid context, and the helper writes at most `N` bytes to `buffer`.
         #[expect(unsafe_code, reason = "helpers are foreign functions")]
         #[expect(clippy::cast_possible_truncation, reason = "offsets in a packet and sizes of its fields are small")]
@@ -82,7 +82,7 @@ impl Copied<'_> {
     }
 }
 
-impl Bytes for Copied<'_> {
+impl Bytes for Copied {
     #[inline(always)]
     fn u8(&self, offset: usize) -> Field {
         match self.copy(offset, [0]) {

@@ -87,7 +87,7 @@ fn class_v4(context: &TcContext, verdict: Verdict) -> Class {
         let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, tcp);
         class_of_v4(context, tuple, tcp, true)
     } else {
-        let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+        let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
         let tcp = packet.tcp_behind_ipv4(ETHERNET_HEADER);
         class_of_v4(context, Ipv4::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
     }
@@ -101,7 +101,7 @@ fn class_v6(context: &TcContext, verdict: Verdict) -> Class {
         let tuple = Ipv6::read(&Linear::of(context), ETHERNET_HEADER, tcp);
         class_of_v6(context, tuple, tcp, true)
     } else {
-        let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+        let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
         let tcp = packet.tcp_behind_ipv6(ETHERNET_HEADER);
         class_of_v6(context, Ipv6::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
     }
@@ -112,7 +112,7 @@ fn class_of_v4(context: &TcContext, tuple: Ipv4, tcp: usize, fixed: bool) -> Cla
     if count::ignores_v4(tuple.source) {
         return Class::Ignored;
     }
-    class(context, socket::state_v4(context, tuple), tcp, fixed)
+    class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed)
 }
 
 #[inline(always)]
@@ -120,13 +120,13 @@ fn class_of_v6(context: &TcContext, tuple: Ipv6, tcp: usize, fixed: bool) -> Cla
     if count::ignores_v6(tuple.source) {
         return Class::Ignored;
     }
-    class(context, socket::state_v6(context, tuple), tcp, fixed)
+    class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed)
 }
 
 #[inline(always)]
 fn class(context: &TcContext, state: u32, tcp: usize, fixed: bool) -> Class {
     let class = lastsyn_common::socket::class(state);
-    let packet = Packet { near: &Linear::of(context), far: &Copied(context) };
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
     if class == Class::New && packet::joins(&packet, tcp, fixed) { Class::Join } else { class }
 }
 
@@ -139,13 +139,13 @@ fn opaque(context: &TcContext, slot: u8, v6: bool) {
 
 #[inline(always)]
 fn ipv4(context: &TcContext) -> Verdict {
-    let read = |near| Packet { near: &near, far: &Copied(context) }.ipv4(ETHERNET_HEADER);
+    let read = |near| Packet { near: &near, far: &Copied(context.skb.skb) }.ipv4(ETHERNET_HEADER);
     or_pulled(context, read(Linear::of(context)), read)
 }
 
 #[inline(always)]
 fn ipv6(context: &TcContext) -> Verdict {
-    let read = |near| Packet { near: &near, far: &Copied(context) }.ipv6(ETHERNET_HEADER);
+    let read = |near| Packet { near: &near, far: &Copied(context.skb.skb) }.ipv6(ETHERNET_HEADER);
     or_pulled(context, read(Linear::of(context)), read)
 }
 

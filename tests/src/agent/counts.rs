@@ -62,7 +62,8 @@ impl Counts {
     }
 }
 
-/// What a status or verdict says of a port and a family (`IPv4`, `IPv6`); `None` when it says nothing of it.
+/// What a status or verdict says of a port and a family (`IPv4`, `IPv6`); `None` when it says nothing of it. A class that
+/// the sensor cannot tell is 0.
 pub fn counts(of: &Value, port: u16, family: &str) -> Option<Counts> {
     let listeners = of.get("listeners")?.as_array()?;
     let listener = listeners.iter().find(|listener| listener.get("port") == Some(&port.into()))?;
@@ -72,10 +73,10 @@ pub fn counts(of: &Value, port: u16, family: &str) -> Option<Counts> {
     Some(Counts {
         new: number("new")?,
         retransmit: number("retransmit")?,
-        refused: number("refused")?,
+        refused: number("refused").unwrap_or(0),
         join: number("join")?,
         opaque: number("opaque")?,
-        stray: number("stray")?,
+        stray: number("stray").unwrap_or(0),
         ignored: number("ignored")?,
     })
 }

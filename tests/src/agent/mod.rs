@@ -248,6 +248,15 @@ fn run<A: AsRef<OsStr>>(
     Process::start(format!("lastsyn {name} in {}", host.role()), command(host, &[], binary)?.arg(name).args(arguments))
 }
 
+/// The program of this workspace.
+///
+/// # Errors
+///
+/// When it is missing or older than its sources.
+pub fn binary() -> Result<PathBuf> {
+    binary::find()
+}
+
 /// The program in a host, with none of the caller's configuration. Agent and hook of a host share its unix socket.
 fn command(host: &Host, through: &[String], binary: &PathBuf) -> Result<Command> {
     let mut command = match through {

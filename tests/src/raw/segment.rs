@@ -140,6 +140,27 @@ impl Segment {
         frame
     }
 
+    /// The frames of a segment over IPv4 in two fragments, of which the first has so many bytes of TCP: a multiple of 8. IP
+    /// options are left out.
+    pub fn in_fragments(&self, first: usize) -> Vec<Vec<u8>> {
+        const HEADERS: usize = 14 + 20;
+        let whole = Self { ip_options: Vec::new(), vlans: Vec::new(), ..self.clone() }.to_frame();
+        let (headers, tcp) = whole.split_at(HEADERS.min(whole.len()));
+        let (head, tail) = tcp.split_at(first.min(tcp.len()));
+        let with = |field: u16, payload: &[u8]| {
+            let mut frame = headers.to_vec();
+            put(&mut frame, 16, u16::from_be_bytes(length_field(20 + payload.len())));
+            put(&mut frame, 20, field);
+            put(&mut frame, 24, 0);
+            let sum = internet_checksum(&[frame.get(14..).unwrap_or_default()]);
+            put(&mut frame, 24, sum);
+            frame.extend(payload);
+            frame
+        };
+        let rest = u16::from_be_bytes(length_field(first / 8));
+        vec![with(0x2000, head), with(rest, tail)]
+    }
+
     fn ipv4(&self, source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
         let options = padded(&self.ip_options, 4);
         let tcp = self.tcp(&source.octets(), &destination.octets());

@@ -9,7 +9,7 @@ mod table;
 mod timing;
 
 use super::{exit::Exit, output};
-use crate::config::Config;
+use crate::{config::Config, sensor::Scope};
 use table::{Line, Table};
 
 pub(super) fn main(config: &Config) -> Exit {
@@ -27,7 +27,7 @@ pub(super) fn main(config: &Config) -> Exit {
 
 async fn table(config: &Config) -> Table {
     let mut lines = vec![sensor::kernel(), sensor::capabilities()];
-    lines.extend(sensor::programs(config.sensor.strategy));
+    lines.extend(sensor::sensors(config.sensor.strategy, Scope::of(config.sensor.network)));
     lines.push(sensor::counters());
     lines.extend(pod::interfaces().await);
     lines.push(pod::listeners(config));

@@ -11,7 +11,7 @@ use crate::{
     client::Candidate,
     config::{Config, Watch},
     core::{event::Depth, listener::Family},
-    sensor::{Interfaces, LinkLayer, families},
+    sensor::{Interfaces, LinkLayer, Scope, families},
     server::status::Status,
     sockets,
 };
@@ -75,7 +75,12 @@ pub(super) fn listeners(config: &Config) -> Line {
         let found = "none that is watched is open now";
         return Line::warning("listeners", found, "the server opens its ports later, or listeners.watch names others");
     }
-    Line::ok("listeners", format!("watched and open: {}", ports.join(", ")))
+    let found = format!("watched and open: {}", ports.join(", "));
+    if config.listeners.watch == Watch::Auto && Scope::of(config.sensor.network) == Scope::Node {
+        let advice = "the node's listeners are among them, and hold drains; name the pod's ports in listeners.watch";
+        return Line::warning("listeners", found, advice);
+    }
+    Line::ok("listeners", found)
 }
 
 /// Whether an agent answers, or its address is free.

@@ -3,7 +3,8 @@
 use super::table::Line;
 use crate::{
     config::SensorStrategy,
-    sensor::{self, Loaded, missing_capabilities, namespace},
+    core::verdict::Strategy,
+    sensor::{self, Capability, Scope, namespace},
 };
 
 /// Where the kernel shows its own BTF.
@@ -17,42 +18,63 @@ pub(super) fn kernel() -> Line {
 }
 
 pub(super) fn capabilities() -> Line {
-    match missing_capabilities() {
-        None => Line::ok("capabilities", "BPF and NET_ADMIN"),
-        Some(missing) => Line::warning(
-            "capabilities",
-            missing.to_string(),
-            "without them SYNs are not counted one by one, and drains end `unverified` at best",
-        ),
+    let (has, lacks) = sensor::capabilities();
+    let named = |list: &[Capability]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+    let found = match (has.as_slice(), lacks.as_slice()) {
+        ([], _) => "none of those that a sensor needs".to_owned(),
+        (has, []) => named(has),
+        (has, lacks) => format!("{}; not {}", named(has), named(lacks)),
+    };
+    let enough =
+        Capability::FOR_PROGRAMS.iter().all(|needed| has.contains(needed)) || has.contains(&Capability::NetRaw);
+    if enough {
+        Line::ok("capabilities", found)
+    } else {
+        let advice = "BPF and NET_ADMIN, or NET_RAW, are needed to count SYNs one by one; without them drains end \
+                      `unverified` at best";
+        Line::warning("capabilities", found, advice)
     }
 }
 
-/// Loads the programs and runs their self-test, and asks for TCX. Nothing is attached.
-pub(super) fn programs(strategy: SensorStrategy) -> Vec<Line> {
-    if strategy == SensorStrategy::Counters {
-        return vec![Line::note("sensor", "sensor.strategy is counters", "drains end `unverified` at best")];
-    }
-    let lacking = |what, found: String| {
-        let advice = "drains end `unverified` at best, on the kernel's TCP counters";
-        match strategy {
-            SensorStrategy::Tcx => {
-                Line::failure(what, found, "sensor.strategy is tcx: the agent does not start like this")
-            }
-            SensorStrategy::Auto | SensorStrategy::Counters => Line::warning(what, found, advice),
+/// Tries the sensors that may be taken, best first, up to the one that would run. Nothing is attached.
+pub(super) fn sensors(strategy: SensorStrategy, scope: Scope) -> Vec<Line> {
+    let advice = "drains end `unverified` at best, on the kernel's TCP counters";
+    let wanted = match strategy {
+        SensorStrategy::Auto => None,
+        SensorStrategy::Tcx => Some(Strategy::Tcx),
+        SensorStrategy::Cgroup => Some(Strategy::Cgroup),
+        SensorStrategy::Clsact => Some(Strategy::Clsact),
+        SensorStrategy::Packet => Some(Strategy::Packet),
+        SensorStrategy::Counters => {
+            return vec![Line::note("sensor", "sensor.strategy is counters", "drains end `unverified` at best")];
         }
     };
-    let programs = match Loaded::load()
-        .map_err(|error| error.to_string())
-        .and_then(|mut loaded| loaded.self_test().map_err(|error| error.to_string()))
-    {
-        Ok(()) => Line::ok("programs", "the kernel takes them, and their self-test passed"),
-        Err(error) => lacking("programs", error),
-    };
-    let tcx = match sensor::tcx_supported() {
-        Ok(()) => Line::ok("tcx", "the kernel has it"),
-        Err(error) => lacking("tcx", error.to_string()),
-    };
-    vec![programs, tcx]
+    if let Some(wanted) = wanted {
+        return vec![match sensor::preflight(wanted) {
+            Ok(()) => Line::ok(wanted.name(), "it can be had, and its self-test passed"),
+            Err(error) => {
+                let advice = format!("sensor.strategy is {}: the agent does not start like this", wanted.name());
+                Line::failure(wanted.name(), error, advice)
+            }
+        }];
+    }
+    let mut lines = Vec::new();
+    for strategy in sensor::in_order(scope) {
+        match sensor::preflight(*strategy) {
+            Ok(()) if scope == Scope::Node && *strategy != Strategy::Cgroup => {
+                let found = "it can be had, and does not tell the pod's SYNs from others of the node (hostNetwork)";
+                lines.push(Line::warning(strategy.name(), found, "drains end `unverified` at best"));
+                return lines;
+            }
+            Ok(()) => {
+                lines.push(Line::ok(strategy.name(), "it can be had, and its self-test passed"));
+                return lines;
+            }
+            Err(error) => lines.push(Line::note(strategy.name(), error, "the next sensor is tried")),
+        }
+    }
+    lines.push(Line::warning("sensor", "none that counts SYNs one by one can be had", advice));
+    lines
 }
 
 pub(super) fn counters() -> Line {

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::core::{
     class::Class,
-    event::Event,
+    event::{Event, SensorState},
     listener::Family,
     settings::Settings,
-    verdict::{Late, Verdict},
+    verdict::{Late, Strategy, Verdict},
 };
 
 fn completed(world: &World) -> Verdict {
@@ -111,6 +111,21 @@ fn s7_it_is_told_for_how_long_it_was_watched_since_the_last_listener_closed() {
     world.truth.break_sensor("gone");
     world.look();
     assert_eq!(late(&world).observed_for_ms, 0, "nothing is known");
+}
+
+#[test]
+fn s7_a_sensor_that_sees_no_closed_port_has_not_watched_one() {
+    for (strategy, watched) in [(Strategy::Tcx, 900), (Strategy::Packet, 900), (Strategy::Cgroup, 0)] {
+        let mut world = World::at_rest(settings());
+        world.truth.sensor = SensorState::Proven { strategy, since: world.now };
+        world.hook();
+        world.run_to(4000);
+        world.truth.listeners.clear();
+        world.look();
+        world.run_to(4900);
+        world.look();
+        assert_eq!(late(&world).observed_for_ms, watched, "{strategy:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! S3: a sensor that is not known to see everything never yields `quiet`.
 
 use super::{
-    truth::Truth,
+    truth::{Truth, port},
     world::{START, World, at, settings},
 };
 use crate::core::{
-    event::ByFamily,
+    event::{ByFamily, SensorState},
     journal::Transition,
     verdict::{Condition, NotObserved, Reason, Strategy},
 };
@@ -171,4 +171,41 @@ fn nothing_is_said_of_what_could_not_be_read() {
     let answered = world.run_out();
     // Neither "nothing listens" nor "no address": the two are not known.
     assert_eq!((answered.reason(), answered.unseen()), (Reason::Bound, vec!["address", "sockets"]));
+}
+
+/// A sensor that sees a SYN only where it meets a listener.
+fn on_a_control_group() -> World {
+    let mut world = World::at_rest(settings());
+    world.truth.sensor = SensorState::Proven { strategy: Strategy::Cgroup, since: world.now };
+    world
+}
+
+#[test]
+fn s3_a_sensor_that_sees_listeners_alone_is_enough_while_all_are_open() {
+    let mut world = on_a_control_group();
+    world.hook();
+    world.run_to(500).connect(80);
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(2500), Reason::Quiet));
+    let counts = &answered.verdict.listeners[0].families[0];
+    assert_eq!((counts.new, counts.refused, counts.stray), (Some(1), None, None), "what it cannot tell is not 0");
+    assert_eq!((answered.verdict.sensor.strategy, answered.verdict.sensor.witness), (Strategy::Cgroup, false));
+}
+
+#[test]
+fn s3_a_closed_port_is_not_observed_by_a_sensor_that_sees_listeners_alone() {
+    let mut world = on_a_control_group();
+    world.hook();
+    world.run_to(500);
+    world.truth.listeners.remove(&port(443));
+    let answered = world.run_out();
+    assert_eq!(answered.reason(), Reason::Unverified);
+    let unseen: Vec<_> = answered.verdict.not_observed.iter().filter(|thing| thing.what == "listener").collect();
+    assert_eq!(unseen.iter().map(|thing| thing.name.as_deref()).collect::<Vec<_>>(), [Some("443")]);
+    // One that sees every SYN has seen that none came.
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.run_to(500);
+    world.truth.listeners.remove(&port(443));
+    assert_eq!(world.run_out().reason(), Reason::Quiet);
 }

@@ -84,7 +84,7 @@ impl Truth {
 
     /// The sensor is asked to count a port.
     pub(super) fn watch(&mut self, port: Port, now: Monotonic) {
-        if self.sensor.strategy() == Strategy::Tcx && !self.uncountable.contains(&port) {
+        if self.sensor.strategy() != Strategy::Counters && !self.uncountable.contains(&port) {
             self.attempts.entry(port).or_insert(PortAttempts { watched_since: now, families: ByFamily::default() });
         }
     }

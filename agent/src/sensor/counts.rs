@@ -1,0 +1,105 @@
+//! What every sensor is, whatever the kernel lets it use.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::interfaces::Interface;
+use crate::core::{
+    clock::Monotonic,
+    event::{ByFamily, PortAttempts, SensorState, Tally},
+    listener::Port,
+    verdict::{NotObserved, Strategy},
+};
+
+/// Counts SYNs per watched port and family, and knows whether it sees them all.
+pub trait Sensor {
+    /// Where the counts come from.
+    fn strategy(&self) -> Strategy;
+
+    /// Whether it can tell the pod's SYNs from those of others.
+    fn is_scoped(&self) -> bool {
+        true
+    }
+
+    /// The names of the watched interfaces.
+    fn interfaces(&self) -> Vec<String>;
+
+    /// For how long, in all, an interface may have been up and not watched: never less than it was. `None` where
+    /// interfaces are not watched one by one.
+    fn blind(&self) -> Option<Duration>;
+
+    /// Counts a port from now on.
+    ///
+    /// # Errors
+    ///
+    /// In words, if it cannot.
+    fn watch(&mut self, port: Port) -> Result<(), String>;
+
+    /// Looks after the sensor, then reads it. Every SYN from before the call is in what it shows.
+    fn read(&mut self, around: Around<'_>) -> Counts;
+}
+
+/// What a sensor is read by.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// The namespace's interfaces; `None` if they could not be listed.
+    pub interfaces: Option<&'a [Interface]>,
+    /// They were listed after this.
+    pub listed_at: Monotonic,
+    /// Run the self-test too.
+    pub test: bool,
+}
+
+/// What a sensor shows at one time.
+#[derive(Debug)]
+pub struct Counts {
+    /// Whether it is known to see everything.
+    pub state: SensorState,
+    /// SYNs on any interface and port, for the witness; `None` where there is none.
+    pub attempts_anywhere: Option<u64>,
+    /// What reached each counted port.
+    pub attempts: BTreeMap<Port, PortAttempts>,
+    /// What may have been for any port.
+    pub unattributed: ByFamily<Tally>,
+    /// What could not be observed.
+    pub not_observed: Vec<NotObserved>,
+    /// As [`Sensor::blind`].
+    pub blind: Duration,
+}
+
+impl Counts {
+    /// Nothing was counted.
+    pub(super) fn none(strategy: Strategy, why: String, blind: Duration) -> Self {
+        Self {
+            state: SensorState::Unproven { strategy, why },
+            attempts_anywhere: None,
+            attempts: BTreeMap::new(),
+            unattributed: ByFamily::default(),
+            not_observed: Vec::new(),
+            blind,
+        }
+    }
+}
+
+/// Ports that could not be had, and why.
+#[derive(Debug, Default)]
+pub(super) struct Uncounted(BTreeMap<Port, String>);
+
+impl Uncounted {
+    /// Remembers what came of a port.
+    pub(super) fn note(&mut self, port: Port, counted: &Result<(), String>) {
+        match counted {
+            Ok(()) => drop(self.0.remove(&port)),
+            Err(why) => drop(self.0.insert(port, why.clone())),
+        }
+    }
+
+    /// As what is not observed.
+    pub(super) fn not_observed(&self) -> impl Iterator<Item = NotObserved> {
+        self.0.iter().map(|(port, why)| NotObserved {
+            what: "listener".to_owned(),
+            name: Some(port.to_string()),
+            family: None,
+            why: why.clone(),
+        })
+    }
+}
