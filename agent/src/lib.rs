@@ -8,6 +8,7 @@ pub mod client;
 pub mod config;
 pub mod core;
 pub mod drive;
+pub mod proxy;
 pub mod sensor;
 pub mod server;
 pub mod sockets;

@@ -10,9 +10,12 @@ mod layer;
 mod model;
 mod networks;
 mod origin;
+mod place;
 mod ports;
+mod proxy;
 mod socket;
 mod text;
+mod url;
 mod validate;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +33,8 @@ pub use self::{
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
+    proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
+    url::{Url, UrlError},
 };
 
 /// What the command line says about the configuration.

@@ -11,7 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{
     duration,
     networks::{self, Network},
-    ports, socket,
+    ports,
+    proxy::{Proxy, Readiness},
+    socket,
 };
 use crate::core::listener::Port;
 
@@ -35,6 +37,10 @@ pub struct Config {
     pub drain: Drain,
     /// What is done after it.
     pub after_end: AfterEnd,
+    /// What the server in the pod is told, and how.
+    pub proxy: Proxy,
+    /// When the pod fails readiness.
+    pub readiness: Readiness,
     /// How SYNs are seen.
     pub sensor: Sensor,
     /// Where the agent answers.
@@ -99,6 +105,12 @@ pub struct Drain {
     /// The drain lasts until no more than this many connections are established on the watched listeners. Default
     /// `null`: connections do not hold it.
     pub exit_at_connections: Option<u32>,
+    /// How long after the hook's call a sign may come that the pod is terminating: SIGTERM, or the agent's own preStop hook
+    /// (`lastsyn drain --mark`). A hook is also called for a container that is only restarted, so that nobody tells the
+    /// server in the pod anything before such a sign, or before this has passed. Default 5s; with 0s the caller is
+    /// believed.
+    #[serde(with = "duration")]
+    pub restart_guard: Duration,
 }
 
 /// The bound of a drain.
@@ -192,6 +204,7 @@ impl Default for Drain {
             stop_reserve: Duration::from_secs(10),
             handshake_grace: Duration::from_secs(3),
             exit_at_connections: None,
+            restart_guard: Duration::from_secs(5),
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod clock;
 mod evidence;
 mod handle;
 mod look;
+mod readiness;
 mod run;
 
 pub use evidence::Reader;

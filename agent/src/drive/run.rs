@@ -9,13 +9,15 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, SensorStrategy, Watch as WatchConfig},
+    config::{Config, FailAfter as FailAfterConfig, SensorStrategy, Watch as WatchConfig},
     core::{
         clock::Monotonic,
         drain::Core,
         event::{Action, CallerId, Depth, Event},
         listener::Port,
+        phase::{FailAfter, Phase},
         settings::{Settings, Watch},
+        termination::PodRead,
         verdict::{Strategy, Verdict},
     },
     drive::{
@@ -23,7 +25,9 @@ use crate::{
         evidence::Reader,
         handle::{Request, channel},
         look::look,
+        readiness::Gate,
     },
+    proxy,
     sensor::{Choice, InterfaceError, Interfaces, LinkChanges, SelectError, Sensor},
     server::{self, ServeError},
     telemetry::{log::LevelHandle, metrics::Metrics},
@@ -74,9 +78,10 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let (handle, requests) = channel();
     let (addresses, known_addresses) = watch::channel(Vec::new());
     let metrics = Arc::new(Metrics::new());
+    let (gate, readiness) = Gate::new(&config.readiness);
     // Before the sensor: an agent whose place is taken is not to push its programs in front of those of the one that has
     // it, which would have to count its quiet period anew.
-    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
+    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics), readiness).await?;
     let ignored = &config.listeners.ignore_sources;
     let strategy = choice(config.sensor.strategy);
     let sensor = Sensor::select(strategy, &interfaces.list().await?, ignored, config.sensor.reattach)?;
@@ -98,6 +103,8 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         core: Core::new(settings(&config), now),
         reader: Reader::new(sensor, interfaces),
         addresses,
+        teller: proxy::Teller::start(proxy::Server::new(&config.proxy)),
+        gate,
         waiting: BTreeMap::new(),
         callers: 0,
         started: now,
@@ -116,6 +123,9 @@ struct Agent {
     reader: Reader,
     /// The pod's own addresses, for the server (S10).
     addresses: watch::Sender<Vec<IpAddr>>,
+    /// Tells the server in the pod.
+    teller: proxy::Teller,
+    gate: Gate,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -155,6 +165,7 @@ impl Agent {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
+                (phase, outcome) = self.teller.next() => self.handle(Event::Told(phase, outcome)),
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
                     self.read(Depth::Listeners).await;
@@ -188,9 +199,12 @@ impl Agent {
                 Action::ObserveCluster(_)
                 | Action::ForgetCluster
                 | Action::ReadConsistently(_)
-                | Action::AskFence(_)
-                | Action::ReadPod(_)
-                | Action::Tell(_) => {}
+                | Action::AskFence(_) => {}
+                Action::ReadPod(id) => {
+                    let why = "this version does not read the pod from the API server".to_owned();
+                    self.handle(Event::PodRead(id, PodRead::Forbidden(why)));
+                }
+                Action::Tell(phase) => self.tell_server(phase),
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
                         // A caller that has just gone is no failure.
@@ -201,6 +215,17 @@ impl Agent {
             }
         }
         false
+    }
+
+    /// Has the server in the pod told, and fails or restores the readiness that the agent answers for. Where there is
+    /// neither, nothing was told, and nothing is said of it.
+    fn tell_server(&mut self, phase: Phase) {
+        let gated = self.gate.turn(phase);
+        if self.teller.hears(phase) {
+            self.teller.tell(phase);
+        } else if gated {
+            self.handle(Event::Told(phase, Ok(())));
+        }
     }
 
     async fn read(&mut self, depth: Depth) {
@@ -226,6 +251,7 @@ impl Agent {
                     self.handle(Event::HookCalled { caller, wall_time: clock::wall_time() });
                 }
             }
+            Request::Mark => self.handle(Event::OwnHookCalled),
             Request::Leave(caller) => {
                 if self.waiting.remove(&caller).is_some() {
                     self.handle(Event::HookLeft { caller });
@@ -272,6 +298,7 @@ impl Agent {
             && let Some(verdict) = self.core.verdict()
         {
             self.told = self.core.drains_ended();
+            self.gate.drain_ended();
             self.metrics.drain_ended(verdict);
             log_verdict(verdict, verdict.reason.name());
         }
@@ -310,7 +337,9 @@ fn choice(strategy: SensorStrategy) -> Choice {
 }
 
 fn settings(config: &Config) -> Settings {
-    let own = Port::try_from(config.server.address.port()).ok();
+    let own = [config.server.address.port()].into_iter().chain(config.proxy.own_ports());
+    let own = own.filter_map(|port| Port::try_from(port).ok());
+    let tells = config.tells_the_server();
     Settings {
         watch: match &config.listeners.watch {
             WatchConfig::Auto => Watch::Auto { exclude: config.listeners.exclude.iter().copied().chain(own).collect() },
@@ -323,8 +352,13 @@ fn settings(config: &Config) -> Settings {
         handshake_grace: config.drain.handshake_grace,
         exit_at_connections: config.drain.exit_at_connections.map(u64::from),
         routing: None,
-        restart_guard: None,
-        fail_after: None,
+        // Nothing depends on it where nobody is told anything.
+        restart_guard: Some(config.drain.restart_guard).filter(|guard| tells && !guard.is_zero()),
+        fail_after: tells.then_some(match config.readiness.fail_after {
+            FailAfterConfig::Auto => FailAfter::Auto,
+            FailAfterConfig::Never => FailAfter::Never,
+            FailAfterConfig::Fixed(after) => FailAfter::Fixed(after),
+        }),
         stop_reserve: config.drain.stop_reserve,
         linger: config.after_end.linger,
     }

@@ -4,6 +4,7 @@
 
 mod pod;
 mod sensor;
+mod server;
 mod table;
 mod timing;
 
@@ -31,6 +32,7 @@ async fn table(config: &Config) -> Table {
     lines.extend(pod::interfaces().await);
     lines.push(pod::listeners(config));
     lines.push(pod::agent(config).await);
+    lines.extend(server::lines(config).await);
     lines.extend(timing::lines(config));
     lines.push(Line::note(
         "routing",
