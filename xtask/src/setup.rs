@@ -5,6 +5,8 @@ mod apt_sources;
 mod bpf_linker;
 mod cache;
 pub(crate) mod cargo_program;
+mod envoy;
+mod nginx;
 mod rust_src;
 mod system_packages;
 
@@ -40,11 +42,11 @@ pub(crate) struct KernelToolchain {
 pub(crate) fn run(choice: &Choice) -> Result<()> {
     let everything = !(choice.demo || choice.test || choice.ebpf);
     if everything {
-        system_packages::ensure(Purpose::Debugging)?;
+        programs(Purpose::Debugging)?;
     } else if choice.test {
-        system_packages::ensure(Purpose::Test)?;
+        programs(Purpose::Test)?;
     } else if choice.demo {
-        system_packages::ensure(Purpose::Demo)?;
+        programs(Purpose::Demo)?;
     }
     if everything || choice.test || choice.ebpf {
         let toolchain = kernel_toolchain()?;
@@ -58,9 +60,14 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     Ok(())
 }
 
-/// Gets the system's programs that `purpose` needs.
+/// Gets the programs that `purpose` needs: the system's, and the servers that are kept apart from it.
 pub(crate) fn programs(purpose: Purpose) -> Result<()> {
-    system_packages::ensure(purpose)
+    system_packages::ensure(purpose)?;
+    if purpose >= Purpose::Test {
+        envoy::ensure()?;
+        nginx::ensure()?;
+    }
+    Ok(())
 }
 
 /// Gets what is missing to compile the kernel programs.
