@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitStatus,
     time::Duration,
 };
@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use crate::{Host, Process, sockets, wait::await_condition};
+use crate::{Host, Process, sockets};
 
-/// How long it may take to listen.
-const START: Duration = Duration::from_secs(5);
+/// How long its control socket may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The sockets that a port is listened on with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,29 +57,44 @@ impl HaProxy {
     ///
     /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
     pub fn start_with(host: &Host, name: &str, ports: &[u16], bind: Bind) -> Result<Self> {
-        let base = host.directory().join(format!("haproxy-{}-{name}", host.role()));
-        let (configuration, control) = (base.with_extension("cfg"), base.with_extension("sock"));
-        fs::write(&configuration, configure(name, ports, bind, &control.display().to_string()))
-            .with_context(|| format!("{} was not written", configuration.display()))?;
+        let control = control_of(host, name);
+        let text = configure(name, ports, bind, &control.display().to_string());
+        Self::start_from(host, name, &text, ports, if bind == Bind::Separate { 2 } else { 1 })
+    }
+
+    /// The same with the two switches of `docs/servers.md`: the servers `lastsyn/keep` and `lastsyn/ready`, and a health page,
+    /// `/ready`, on a port of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
+    pub fn start_with_switches(host: &Host, name: &str, port: u16, health: u16) -> Result<Self> {
+        let control = control_of(host, name);
+        let text = configure(name, &[port], Bind::Separate, &control.display().to_string());
+        let switches = format!(
+            "    http-after-response set-header Connection close if !{{ srv_is_up(lastsyn/keep) }}
+backend lastsyn
+    server keep 127.0.0.1:1
+    server ready 127.0.0.1:1
+frontend health
+    bind 0.0.0.0:{health}
+    bind :::{health} v6only
+    monitor-uri /ready
+    monitor fail if !{{ srv_is_up(lastsyn/ready) }}
+"
+        );
+        Self::start_from(host, name, &(text + &switches), &[port, health], 2)
+    }
+
+    fn start_from(host: &Host, name: &str, text: &str, ports: &[u16], sockets_per_port: usize) -> Result<Self> {
+        let control = control_of(host, name);
+        let configuration = control.with_extension("cfg");
+        fs::write(&configuration, text).with_context(|| format!("{} was not written", configuration.display()))?;
         let process = Process::start(
             format!("HAProxy in {}", host.role()),
             host.command("haproxy")?.arg("-db").arg("-f").arg(&configuration),
         )?;
-        let sockets_per_port = if bind == Bind::Separate { 2 } else { 1 };
-        let listens_on_all = || -> Result<bool> {
-            process.ensure_running()?;
-            for &port in ports {
-                if sockets::listeners(host, port)?.count() < sockets_per_port {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        };
-        await_condition(&format!("{} listening on {ports:?}", process.name()), START, || match listens_on_all() {
-            Ok(ready) => ready.then_some(Ok(())),
-            Err(error) => Some(Err(error)),
-        })
-        .and_then(|outcome| outcome)?;
+        sockets::await_listeners(host, &process, ports, sockets_per_port)?;
         Ok(Self { process, control })
     }
 
@@ -111,7 +126,7 @@ impl HaProxy {
         let mut answer = String::new();
         UnixStream::connect(&self.control)
             .and_then(|mut socket| {
-                socket.set_read_timeout(Some(START))?;
+                socket.set_read_timeout(Some(PATIENCE))?;
                 socket.write_all(command.as_bytes())?;
                 socket.write_all(b"\n")?;
                 socket.read_to_string(&mut answer)
@@ -120,10 +135,19 @@ impl HaProxy {
         Ok(answer)
     }
 
+    /// The path of its control socket.
+    pub fn control_socket(&self) -> &Path {
+        &self.control
+    }
+
     /// Its process.
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+fn control_of(host: &Host, name: &str) -> PathBuf {
+    host.directory().join(format!("haproxy-{}-{name}.sock", host.role()))
 }
 
 fn configure(name: &str, ports: &[u16], bind: Bind, control: &str) -> String {
