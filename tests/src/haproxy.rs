@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitStatus,
     time::Duration,
 };
@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
-use crate::{Host, Process, programs, sockets, wait::await_condition};
+use crate::{Host, Process, programs, sockets};
 
-/// How long it may take to listen.
-const START: Duration = Duration::from_secs(5);
+/// How long its control socket may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The sockets that a port is listened on with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,11 +84,40 @@ impl HaProxy {
     ///
     /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
     pub fn start_as(host: &Host, config: &HaProxyConfig) -> Result<Self> {
+        let control = control_of(host, &config.name);
+        Self::start_from(host, config, &configure(config, &control.display().to_string()))
+    }
+
+    /// The same with the two switches of `docs/servers.md`: the servers `lastsyn/keep` and `lastsyn/ready`, and a health page,
+    /// `/ready`, on a port of its own.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
+    pub fn start_with_switches(host: &Host, name: &str, port: u16, health: u16) -> Result<Self> {
+        let mut config = HaProxyConfig { name: name.to_owned(), ports: vec![port], ..HaProxyConfig::default() };
+        let text = configure(&config, &control_of(host, name).display().to_string());
+        let switches = format!(
+            "    http-after-response set-header Connection close if !{{ srv_is_up(lastsyn/keep) }}
+backend lastsyn
+    server keep 127.0.0.1:1
+    server ready 127.0.0.1:1
+frontend health
+    bind 0.0.0.0:{health}
+    bind :::{health} v6only
+    monitor-uri /ready
+    monitor fail if !{{ srv_is_up(lastsyn/ready) }}
+"
+        );
+        config.ports.push(health);
+        Self::start_from(host, &config, &(text + &switches))
+    }
+
+    fn start_from(host: &Host, config: &HaProxyConfig, text: &str) -> Result<Self> {
         let HaProxyConfig { name, ports, bind, .. } = config;
-        let base = host.directory().join(format!("haproxy-{}-{name}", host.role()));
-        let (configuration, control) = (base.with_extension("cfg"), base.with_extension("sock"));
-        fs::write(&configuration, configure(config, &control.display().to_string()))
-            .with_context(|| format!("{} was not written", configuration.display()))?;
+        let control = control_of(host, name);
+        let configuration = control.with_extension("cfg");
+        fs::write(&configuration, text).with_context(|| format!("{} was not written", configuration.display()))?;
         let mut command = match config.through.as_slice() {
             [] => host.command("haproxy")?,
             [program, arguments @ ..] => {
@@ -99,21 +128,7 @@ impl HaProxy {
         };
         command.arg("-db").arg("-f").arg(&configuration);
         let process = Process::start(format!("HAProxy in {}", host.role()), &mut command)?;
-        let sockets_per_port = if *bind == Bind::Separate { 2 } else { 1 };
-        let listens_on_all = || -> Result<bool> {
-            process.ensure_running()?;
-            for &port in ports {
-                if sockets::listeners(host, port)?.count() < sockets_per_port {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        };
-        await_condition(&format!("{} listening on {ports:?}", process.name()), START, || match listens_on_all() {
-            Ok(ready) => ready.then_some(Ok(())),
-            Err(error) => Some(Err(error)),
-        })
-        .and_then(|outcome| outcome)?;
+        sockets::await_listeners(host, &process, ports, if *bind == Bind::Separate { 2 } else { 1 })?;
         Ok(Self { process, control })
     }
 
@@ -145,13 +160,18 @@ impl HaProxy {
         let mut answer = String::new();
         UnixStream::connect(&self.control)
             .and_then(|mut socket| {
-                socket.set_read_timeout(Some(START))?;
+                socket.set_read_timeout(Some(PATIENCE))?;
                 socket.write_all(command.as_bytes())?;
                 socket.write_all(b"\n")?;
                 socket.read_to_string(&mut answer)
             })
             .with_context(|| format!("the control socket of {} did not answer `{command}`", self.process.name()))?;
         Ok(answer)
+    }
+
+    /// The path of its control socket.
+    pub fn control_socket(&self) -> &Path {
+        &self.control
     }
 
     /// Its process.
@@ -172,6 +192,10 @@ impl Default for HaProxyConfig {
             through: Vec::new(),
         }
     }
+}
+
+fn control_of(host: &Host, name: &str) -> PathBuf {
+    host.directory().join(format!("haproxy-{}-{name}.sock", host.role()))
 }
 
 fn configure(config: &HaProxyConfig, control: &str) -> String {

@@ -30,6 +30,21 @@ pub(crate) fn find(program: &str) -> Result<PathBuf> {
         )
 }
 
+/// The file of a program that `cargo xtask setup` keeps in the user's cache, such as `envoy-1.40.0/envoy`.
+///
+/// # Errors
+///
+/// When it is not there.
+pub(crate) fn cached(program: &str) -> Result<PathBuf> {
+    let cache = match env::var_os("XDG_CACHE_HOME") {
+        Some(directory) if !directory.is_empty() => PathBuf::from(directory),
+        _ => PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
+    };
+    let file = cache.join("lastsyn").join(program);
+    ensure!(is_executable(&file), "the lab needs {}, which is not there: run `cargo xtask setup`", file.display());
+    Ok(file)
+}
+
 /// Checks what every lab needs, so that the first failure is a clear one.
 ///
 /// # Errors

@@ -3,11 +3,15 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
 
-use crate::Host;
+use crate::{Host, Process, wait::await_condition};
+
+/// How long a server may take to listen. The largest loads for a second where the machine is idle.
+const START: Duration = Duration::from_secs(20);
 
 /// A TCP socket's state, as far as the lab tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +71,29 @@ pub fn listens(host: &Host, port: u16) -> Result<bool> {
 pub fn listeners(host: &Host, port: u16) -> Result<impl Iterator<Item = Socket>> {
     let sockets = tcp_sockets(host)?;
     Ok(sockets.into_iter().filter(move |socket| socket.state == SocketState::Listen && socket.local.port() == port))
+}
+
+/// Waits until a server listens on each port with so many sockets at least. That takes no connection.
+///
+/// # Errors
+///
+/// When it ends, or does not listen in time; the message has what it wrote.
+pub(crate) fn await_listeners(host: &Host, server: &Process, ports: &[u16], sockets_per_port: usize) -> Result<()> {
+    let listens_on_all = || -> Result<bool> {
+        server.ensure_running()?;
+        for &port in ports {
+            if listeners(host, port)?.count() < sockets_per_port {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    await_condition(&format!("{} listening on {ports:?}", server.name()), START, || match listens_on_all() {
+        Ok(ready) => ready.then_some(Ok(())),
+        Err(error) => Some(Err(error)),
+    })
+    .and_then(|outcome| outcome)
+    .with_context(|| format!("it wrote:\n{}", server.report()))
 }
 
 /// The fields are `sl local_address rem_address st tx_queue:rx_queue ...`, numbers in hexadecimal.

@@ -7,7 +7,9 @@ mod cache;
 pub(crate) mod cargo_program;
 mod container_runtime;
 mod debian_files;
+mod envoy;
 mod kubernetes;
+mod nginx;
 mod rust_src;
 mod system_packages;
 
@@ -47,11 +49,11 @@ pub(crate) struct KernelToolchain {
 pub(crate) fn run(choice: &Choice) -> Result<()> {
     let everything = !(choice.demo || choice.test || choice.ebpf || choice.kubernetes);
     if everything {
-        system_packages::ensure(Purpose::Debugging)?;
+        programs(Purpose::Debugging)?;
     } else if choice.test || choice.kubernetes {
-        system_packages::ensure(Purpose::Test)?;
+        programs(Purpose::Test)?;
     } else if choice.demo {
-        system_packages::ensure(Purpose::Demo)?;
+        programs(Purpose::Demo)?;
     }
     if everything || choice.test || choice.ebpf {
         let toolchain = kernel_toolchain()?;
@@ -76,9 +78,14 @@ pub(crate) fn kubernetes() -> Result<()> {
     container_runtime::ensure().map(drop)
 }
 
-/// Gets the system's programs that `purpose` needs.
+/// Gets the programs that `purpose` needs: the system's, and the servers that are kept apart from it.
 pub(crate) fn programs(purpose: Purpose) -> Result<()> {
-    system_packages::ensure(purpose)
+    system_packages::ensure(purpose)?;
+    if purpose >= Purpose::Test {
+        envoy::ensure()?;
+        nginx::ensure()?;
+    }
+    Ok(())
 }
 
 /// Gets what is missing to compile the kernel programs.

@@ -24,6 +24,18 @@ pub fn command() -> Command {
         ))
         .subcommand(drain_command())
         .subcommand(
+            Command::new("install")
+                .about("Copies this program into a directory, for the exec hook of a container that does not have it")
+                .after_help(exit::HELP)
+                .arg(
+                    Arg::new("directory")
+                        .value_name("DIR")
+                        .required(true)
+                        .value_parser(PathBufValueParser::new())
+                        .help("The directory, a volume that both containers mount; it has to exist"),
+                ),
+        )
+        .subcommand(
             Command::new("status")
                 .about("One look at the agent: listeners, sensor, drain, last verdict")
                 .after_help(exit::HELP)
@@ -101,6 +113,10 @@ fn drain_command() -> Command {
                 .value_name("DURATION")
                 .help(format!("The hook's own bound, from its own start [default: {}]", drain::DEFAULT_BOUND_TEXT)),
         )
+        .arg(Arg::new("mark").long("mark").action(ArgAction::SetTrue).help(
+            "The agent's own preStop hook: says that the pod is terminating, and returns at once. In a hook of the server's \
+             container it would hold nothing",
+        ))
         .arg(json("Print the verdict as one line of JSON"))
         .arg(
             Arg::new("strict")

@@ -18,7 +18,8 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("drain.quietPeriod", "No new connection for this long, on every listener and family, is quiet"),
     (
         "drain.restartGuard",
-        "How long after the hook's call a sign may come that the pod is terminating, where routing is watched",
+        "How long a sign is waited for that the pod is terminating before the server in it is told anything; 0s: the caller \
+         of the hook is believed",
     ),
     ("drain.retryWait", "How long a SYN that was dropped unanswered holds the drain: its client tries again"),
     ("drain.stopReserve", "What drain.max-wait=auto leaves for the server's own stop"),
@@ -51,6 +52,27 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("routing.poll.timeout", "For how long a connection and an answer are waited for"),
     ("routing.syncTime", "The bound that is assumed on one sync of a node's rules"),
     ("routing.watchLag", "The bound that is assumed on how late a node hears of a change"),
+    ("proxy.envoy.admin", "Envoy's admin interface, ADDRESS:PORT or unix:PATH"),
+    ("proxy.envoy.inboundOnly", "Ask only clients of inbound listeners to leave, as in a mesh"),
+    ("proxy.haproxy.announceServer", "A server of HAProxy, BACKEND/SERVER, that is disabled to announce a drain"),
+    ("proxy.haproxy.master", "The socket is the master's: speak to its first worker"),
+    ("proxy.haproxy.readinessServer", "A server of HAProxy, BACKEND/SERVER, that is disabled to fail readiness"),
+    ("proxy.haproxy.socket", "HAProxy's runtime socket of level admin, unix:PATH or ADDRESS:PORT"),
+    (
+        "proxy.http.announce",
+        "The request that asks clients to leave: {method: POST, url: http://127.0.0.1:8080/drain, body: \"\", status: 200}",
+    ),
+    ("proxy.http.failReadiness", "The request that fails readiness"),
+    ("proxy.http.takeBack", "The request that takes back what can be, where the pod turns out not to be terminating"),
+    ("proxy.kind", "The server in the pod that is told of a drain: none, envoy, haproxy or http"),
+    (
+        "readiness.failAfter",
+        "When readiness fails in a drain: never, 40s, or auto: once another endpoint takes over, where routing is watched",
+    ),
+    (
+        "readiness.upstream",
+        "{NAME: URL}: answer GET /ready/NAME with what the URL does, and with 503 once readiness fails",
+    ),
     (
         "sensor.network",
         "Whose network the agent is in: pod, or node with hostNetwork: true; auto: node if it is the machine's first",

@@ -4,6 +4,7 @@ mod check;
 mod command;
 mod drain;
 pub mod exit;
+mod install;
 mod key_help;
 mod output;
 mod run;
@@ -37,6 +38,7 @@ pub fn main(arguments: &[OsString]) -> Exit {
         Some(("run", matches)) => configured(matches, run::main),
         Some(("check", matches)) => configured(matches, |config| check::main(&config)),
         Some(("status", matches)) => status::main(matches),
+        Some(("install", matches)) => install::main(matches),
         _ => Exit::Usage,
     }
 }
@@ -78,6 +80,7 @@ mod tests {
             "a value in front of the word"
         );
         assert_eq!(hook(&["lastsyn", "status", "drain"]), None);
+        assert_eq!(hook(&["lastsyn", "install", "drain"]), None);
         assert_eq!(hook(&["lastsyn", "help", "drain"]), None);
         assert_eq!(hook(&["lastsyn"]), None);
         assert_eq!(hook(&["lastsyn", "--version"]), None);

@@ -78,7 +78,7 @@ fn look(agents: &[Candidate]) -> Result<String, String> {
 /// Asks one place for its status.
 pub(super) async fn ask(agent: &Candidate) -> Result<String, String> {
     let connection = Connection::open(agent).await.map_err(|error| error.to_string())?;
-    let request = Request { method: Method::GET, path: "/v1/status", max_wait: None };
+    let request = Request::new(Method::GET, "/v1/status");
     match tokio::time::timeout(ANSWER_TIMEOUT, connection.ask(&request)).await {
         Ok(Ok(answer)) if answer.status == StatusCode::OK => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
         Ok(Ok(answer)) => Err(format!("answered {}", answer.status)),

@@ -2,6 +2,7 @@
 //! or to end.
 
 use std::{
+    borrow::Cow,
     error::Error,
     fmt, io,
     pin::Pin,
@@ -10,8 +11,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper::{Method, StatusCode, client::conn::http1, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{HeaderMap, Method, StatusCode, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -31,8 +32,12 @@ pub const LONGEST_ANSWER: usize = 1 << 20;
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The path.
-    pub path: &'static str,
+    /// The path, with its query.
+    pub path: Cow<'static, str>,
+    /// What the `Host` header says.
+    pub host: Cow<'static, str>,
+    /// The body; may be empty.
+    pub body: Bytes,
     /// For how long the caller will wait, in the header `lastsyn-max-wait-ms`; the agent may ignore it.
     pub max_wait: Option<Duration>,
 }
@@ -42,6 +47,8 @@ pub struct Request {
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The body, complete.
     pub body: Bytes,
 }
@@ -108,7 +115,7 @@ impl Connection {
         let (mut sender, connection) = http1::handshake(stream).await.map_err(ExchangeError::Http)?;
         let ask = async {
             let (head, body) = sender.send_request(message).await?.into_parts();
-            Ok(Answer { status: head.status, body: body.collect().await?.to_bytes() })
+            Ok(Answer { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
         };
         let drive = async {
             // What went wrong with the connection, the request is told as well.
@@ -126,16 +133,21 @@ impl Connection {
 // === impl Request ===
 
 impl Request {
-    fn message(&self) -> Result<hyper::Request<Empty<Bytes>>, hyper::http::Error> {
+    /// A request without a body.
+    pub fn new(method: Method, path: impl Into<Cow<'static, str>>) -> Self {
+        Self { method, path: path.into(), host: Cow::Borrowed("localhost"), body: Bytes::new(), max_wait: None }
+    }
+
+    fn message(&self) -> Result<hyper::Request<Full<Bytes>>, hyper::http::Error> {
         let mut head = hyper::Request::builder()
             .method(self.method.clone())
-            .uri(self.path)
-            .header(header::HOST, "localhost")
+            .uri(self.path.as_ref())
+            .header(header::HOST, self.host.as_ref())
             .header(header::CONNECTION, "close");
         if let Some(max_wait) = self.max_wait {
             head = head.header("lastsyn-max-wait-ms", max_wait.as_millis().to_string());
         }
-        head.body(Empty::new())
+        head.body(Full::new(self.body.clone()))
     }
 }
 

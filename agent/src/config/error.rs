@@ -69,6 +69,27 @@ pub enum ConfigError {
     /// An empty list of watched ports.
     #[error("{setting}: nothing would be watched; give the ports, or auto")]
     NothingWatched { setting: Box<Setting> },
+    /// A block of a server that `proxy.kind` does not name.
+    #[error("{setting} is for proxy.kind: {block}, but {kind}: take the one out, or set the other")]
+    OtherProxy { setting: Box<Setting>, block: &'static str, kind: Box<Setting> },
+    /// `kind: http` without a request.
+    #[error("{kind} needs at least one request: proxy.http.announce or proxy.http.failReadiness")]
+    NoRequest { kind: Box<Setting> },
+    /// A watched port is the server's admin port.
+    #[error(
+        "{setting}: port {port} is the admin port of the server in the pod, by {admin}: it is not for clients; take it \
+         out, or change the one"
+    )]
+    AdminPortWatched { setting: Box<Setting>, port: Port, admin: Box<Setting> },
+    /// A name for `/ready/NAME` that is none.
+    #[error(
+        "{setting}: {name:?} is no name; use at most 63 lower-case letters, digits and dashes, as in \
+         `upstream: {{ web: http://127.0.0.1:8080/ready }}`"
+    )]
+    UpstreamName { setting: Box<Setting>, name: String },
+    /// The agent asking itself.
+    #[error("{setting}: {name} leads to the agent itself, by {server}; give the URL of the server's own readiness")]
+    UpstreamIsAgent { setting: Box<Setting>, name: String, server: Box<Setting> },
     /// A quiet period of zero.
     #[error(
         "{setting}: nothing can be observed in no time; give at least as long as a usual pause between connections"

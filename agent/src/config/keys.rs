@@ -33,7 +33,8 @@ pub(super) fn defaults() -> Value {
 }
 
 fn flatten(tree: &Value, path: &mut Vec<String>, keys: &mut Vec<Key>) {
-    let Value::Object(section) = tree else {
+    // A section without keys of ours is a value: its names are the operator's.
+    let Some(section) = tree.as_object().filter(|section| !section.is_empty()) else {
         keys.push(Key::new(path.clone(), tree));
         return;
     };
@@ -177,9 +178,19 @@ mod tests {
     #[test]
     fn a_section_knows_what_is_inside() {
         assert_eq!(inside(&["server"]), ["server.address", "server.socket"]);
-        assert_eq!(
-            inside(&[]),
-            ["afterEnd", "drain", "listeners", "loadBalancer", "log", "pod", "routing", "sensor", "server"]
-        );
+        let sections = [
+            "afterEnd",
+            "drain",
+            "listeners",
+            "loadBalancer",
+            "log",
+            "pod",
+            "proxy",
+            "readiness",
+            "routing",
+            "sensor",
+            "server",
+        ];
+        assert_eq!(inside(&[]), sections);
     }
 }

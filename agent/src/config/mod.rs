@@ -11,10 +11,13 @@ mod layer;
 mod model;
 mod networks;
 mod origin;
+mod place;
 mod ports;
+mod proxy;
 mod routing;
 mod socket;
 mod text;
+mod url;
 mod validate;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +35,9 @@ pub use self::{
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
+    proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
     routing::{LoadBalancer, Pod, Poll, Routing},
+    url::{Url, UrlError},
 };
 
 /// What the command line says about the configuration.

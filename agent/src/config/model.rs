@@ -12,6 +12,7 @@ use super::{
     duration,
     networks::{self, Network},
     ports,
+    proxy::{Proxy, Readiness},
     routing::{LoadBalancer, Pod, Routing},
     socket,
 };
@@ -43,6 +44,10 @@ pub struct Config {
     pub load_balancer: LoadBalancer,
     /// Who this pod is.
     pub pod: Pod,
+    /// What the server in the pod is told, and how.
+    pub proxy: Proxy,
+    /// When the pod fails readiness.
+    pub readiness: Readiness,
     /// How SYNs are seen.
     pub sensor: Sensor,
     /// Where the agent answers.
@@ -107,9 +112,11 @@ pub struct Drain {
     /// The drain lasts until no more than this many connections are established on the watched listeners. Default
     /// `null`: connections do not hold it.
     pub exit_at_connections: Option<u32>,
-    /// How long after the hook's call a sign may come that the pod is terminating, where routing is watched: SIGTERM, a
-    /// slice, or the pod's own object. A hook is also called for a container that is only restarted. Default 5s. After it,
-    /// a drain of a pod that is known not to terminate ends `not-terminating`.
+    /// How long after the hook's call a sign may come that the pod is terminating: SIGTERM, the agent's own preStop hook
+    /// (`lastsyn drain --mark`), a slice, or the pod's own object. A hook is also called for a container that is only
+    /// restarted, so that nobody tells the server in the pod anything before such a sign, or before this has passed; after
+    /// it, a drain of a pod that is known not to terminate ends `not-terminating`. Default 5s; with 0s the caller is
+    /// believed.
     #[serde(with = "duration")]
     pub restart_guard: Duration,
 }

@@ -78,6 +78,11 @@ impl Origins {
         self.0.insert(key.to_owned(), origin);
     }
 
+    /// The keys that somebody set and whose names begin like this.
+    pub(super) fn set_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.keys().map(String::as_str).filter(move |key| key.starts_with(prefix))
+    }
+
     #[expect(clippy::unnecessary_box_returns, reason = "errors hold it boxed, so that results stay small")]
     pub(super) fn setting(&self, key: &str, value: impl fmt::Display) -> Box<Setting> {
         Box::new(Setting { key: key.to_owned(), value: shorten(&value.to_string()), origin: self.of(key) })

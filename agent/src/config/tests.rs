@@ -164,6 +164,74 @@ fn wrong_values_name_key_and_source() {
 }
 
 #[test]
+fn one_server_in_the_pod_is_told() {
+    let config = file(
+        "proxy: { kind: http, http: { announce: { url: 'http://127.0.0.1:8080/drain', body: go }, \
+         failReadiness: { method: PUT, url: 'http://[::1]:8080/x', status: 204 } } }\n\
+         readiness: { failAfter: 40s, upstream: { web: 'http://127.0.0.1:8080/ready' } }\n\
+         drain: { maxWait: 60s, restartGuard: 0s }\n",
+    )
+    .expect("valid");
+    let announce = config.proxy.http.announce.clone().expect("a request");
+    assert_eq!((announce.method.as_str(), announce.body.as_str(), announce.status), ("POST", "go", None));
+    assert_eq!(config.proxy.http.fail_readiness.as_ref().and_then(|request| request.status), Some(204));
+    assert_eq!(config.readiness.fail_after, FailAfter::Fixed(Duration::from_secs(40)));
+    assert_eq!(config.readiness.upstream.keys().collect::<Vec<_>>(), ["web"]);
+    assert!(config.tells_the_server() && config.drain.restart_guard.is_zero());
+
+    let upstream = "{web: 'http://127.0.0.1:1/', api: 'http://10.0.0.1:2/x'}";
+    let config = variable("LASTSYN_READINESS_UPSTREAM", upstream).expect("valid");
+    assert_eq!(config, flag("readiness.upstream", upstream).expect("valid"));
+    assert_eq!(config.readiness.upstream.len(), 2);
+    assert!(config.tells_the_server() && !Config::default().tells_the_server());
+    let envoy = |admin: &str| {
+        let flags = pairs(&[("proxy.kind", "envoy"), ("proxy.envoy.admin", admin)]);
+        assemble(None, &[], &flags).expect("valid").proxy.own_ports()
+    };
+    assert_eq!(envoy("127.0.0.1:19000"), [19000, 19001, 19003]);
+    assert_eq!(envoy("[::1]:15000"), [15000]);
+    assert_eq!(envoy("unix:/admin.sock"), [0; 0]);
+}
+
+#[test]
+fn a_server_that_cannot_be_told_like_this_is_refused() {
+    let two = "proxy: { kind: envoy, envoy: { admin: '127.0.0.1:1' }, haproxy: { socket: 'unix:/s' } }";
+    let error =
+        refused(file(two), &["proxy.haproxy.socket", "proxy.kind = envoy", "/etc/lastsyn.yaml", "take the one out"]);
+    assert!(matches!(error, ConfigError::OtherProxy { block: "haproxy", .. }));
+    refused(flag("proxy.envoy.admin", "127.0.0.1:1"), &["proxy.kind: envoy", "proxy.kind = none (the default)"]);
+    let error = refused(flag("proxy.kind", "http"), &["proxy.kind = http", "announce", "failReadiness"]);
+    assert!(matches!(error, ConfigError::NoRequest { .. }));
+    refused(flag("proxy.kind", "nginx"), &["proxy.kind = nginx", "`none`", "`envoy`"]);
+    let envoy = |key: &str, value: &str| assemble(None, &[], &pairs(&[("proxy.kind", "envoy"), (key, value)]));
+    refused(envoy("proxy.envoy.admin", "localhost"), &["proxy.envoy.admin = localhost", "unix:PATH"]);
+    let error = refused(envoy("listeners.watch", "80,19003"), &["port 19003 is the admin port", "proxy.envoy.admin"]);
+    assert!(matches!(error, ConfigError::AdminPortWatched { .. }));
+    let haproxy = |value: &str| {
+        assemble(None, &[], &pairs(&[("proxy.kind", "haproxy"), ("proxy.haproxy.readiness-server", value)]))
+    };
+    assert!(haproxy("lastsyn/ready").is_ok());
+    refused(haproxy("web; disable frontend web"), &["proxy.haproxy.readinessServer", "BACKEND/SERVER"]);
+    let http = |request: &str| file(&format!("proxy: {{ kind: http, http: {{ announce: {request} }} }}"));
+    refused(http("{ url: 'https://127.0.0.1/' }"), &["proxy.http.announce", "only http://"]);
+    refused(http("{ url: 'http://server/' }"), &["proxy.http.announce", "names a host"]);
+    refused(http("{ url: 'http://127.0.0.1/', method: BREW }"), &["proxy.http.announce", "GET, HEAD"]);
+    refused(http("{ url: 'http://127.0.0.1/', status: 20 }"), &["proxy.http.announce", "100 to 599"]);
+    refused(http("{ url: 'http://127.0.0.1/', statsu: 200 }"), &["proxy.http.announce", "statsu"]);
+    refused(http("{ method: GET }"), &["proxy.http.announce", "url"]);
+
+    refused(flag("readiness.fail-after", "40"), &["readiness.failAfter = 40", "a duration needs a unit"]);
+    refused(flag("readiness.fail-after", "soon"), &["readiness.failAfter = soon", "duration"]);
+    let upstream = |text: &str| flag("readiness.upstream", text);
+    let error = refused(upstream("{Web/1: 'http://127.0.0.1:1/'}"), &["readiness.upstream", "Web/1", "lower-case"]);
+    assert!(matches!(error, ConfigError::UpstreamName { .. }));
+    let error = refused(upstream("{web: 'http://localhost:19480/ready/web'}"), &["web leads to the agent itself"]);
+    assert!(matches!(error, ConfigError::UpstreamIsAgent { .. }));
+    refused(upstream("{web: '/ready'}"), &["readiness.upstream", "is not a URL"]);
+    refused(upstream("[web]"), &["readiness.upstream"]);
+}
+
+#[test]
 fn files_that_are_none_say_why() {
     refused(file("- a\n- b\n"), &["/etc/lastsyn.yaml", "not a mapping"]);
     refused(file("drain: 5"), &["drain", "is a section", "drain.quietPeriod"]);
@@ -221,6 +289,16 @@ fn what_is_odd_is_warned_of() {
     let warnings = file("drain: { retryWait: 8s, maxWait: 5s }").expect("allowed").warnings();
     assert!(warnings.iter().any(|warning| warning.contains("retryWait")), "{warnings:?}");
     assert_eq!(flag("server.address", "127.0.0.1:0").expect("allowed").warnings().len(), 1);
+    let warned = |text: &str, part: &str| {
+        let warnings = file(text).expect("allowed").warnings();
+        assert!(warnings.iter().any(|warning| warning.contains(part)), "{warnings:?}");
+    };
+    warned("readiness: { failAfter: 1s }", "readiness.failAfter is without effect");
+    warned(
+        "{ proxy: { kind: envoy }, readiness: { failAfter: 40s } }",
+        "(40s) is longer than the bound of a drain (20s",
+    );
+    warned("proxy: { kind: haproxy }", "HAProxy is told nothing");
 }
 
 fn tree() -> impl Strategy<Value = serde_json::Value> {

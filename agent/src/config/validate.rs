@@ -1,5 +1,7 @@
 //! What the values have to be to each other. Pure.
 
+mod proxy;
+
 use std::collections::BTreeSet;
 
 use lastsyn_common::counters::MOST_IGNORED;
@@ -14,6 +16,7 @@ use crate::core::listener::Port;
 pub(super) fn check(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
     check_listeners(config, origins)?;
     check_routing(config, origins)?;
+    proxy::check(config, origins)?;
     check_drain(config, origins)
 }
 
@@ -45,6 +48,10 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
     if let Some(&port) = watch.iter().find(|port| port.number() == address.port()) {
         let server = origins.setting("server.address", address);
         return Err(ConfigError::OwnPortWatched { setting: watched_by(), port, server });
+    }
+    if let Some(&port) = watch.iter().find(|port| config.proxy.own_ports().contains(&port.number())) {
+        let admin = origins.setting("proxy.envoy.admin", &config.proxy.envoy.admin);
+        return Err(ConfigError::AdminPortWatched { setting: watched_by(), port, admin });
     }
     match watch.iter().find(|port| exclude.contains(port)) {
         Some(&port) => Err(ConfigError::WatchedAndExcluded { port, watch: watched_by(), exclude: excluded_by() }),
@@ -114,6 +121,7 @@ impl Config {
                 self.server.address
             ));
         }
+        warnings.extend(proxy::warnings(self));
         warnings
     }
 }

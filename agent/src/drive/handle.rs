@@ -16,6 +16,8 @@ pub enum Request {
         /// Where the verdict goes.
         answer: oneshot::Sender<(CallerId, oneshot::Receiver<Arc<Verdict>>)>,
     },
+    /// The agent's own preStop hook was called.
+    Mark,
     /// A hook's caller went away.
     Leave(CallerId),
     /// Somebody looks.
@@ -60,6 +62,15 @@ impl Handle {
         self.ask(Request::Drain { answer })?;
         let (caller, verdict) = registered.await.map_err(|oneshot::error::RecvError { .. }| Gone)?;
         Ok(Drain { caller, verdict, requests: self.requests.clone() })
+    }
+
+    /// Says that the agent's own preStop hook was called: the pod is terminating (S5).
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub fn mark(&self) -> Result<(), Gone> {
+        self.ask(Request::Mark)
     }
 
     /// Looks at the agent.

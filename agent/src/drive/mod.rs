@@ -5,6 +5,7 @@ mod cluster;
 mod evidence;
 mod handle;
 mod look;
+mod readiness;
 mod run;
 
 pub use evidence::Reader;

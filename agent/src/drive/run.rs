@@ -9,13 +9,15 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, SensorStrategy, Watch as WatchConfig},
+    config::{Config, FailAfter as FailAfterConfig, SensorStrategy, Watch as WatchConfig},
     core::{
         clock::Monotonic,
         drain::Core,
         event::{Action, CallerId, Depth, Event},
         listener::Port,
+        phase::{FailAfter, Phase},
         settings::{NoRouting, RoutingSettings, Settings, Watch},
+        termination::PodRead,
         verdict::{Strategy, Verdict},
     },
     drive::{
@@ -24,7 +26,9 @@ use crate::{
         evidence::Reader,
         handle::{Request, channel},
         look::look,
+        readiness::Gate,
     },
+    proxy,
     sensor::{Choice, InterfaceError, Interfaces, LinkChanges, Scope, SelectError, Selected, Setting, told},
     server::{self, ServeError},
     telemetry::{log::LevelHandle, metrics::Metrics},
@@ -75,9 +79,10 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let (handle, requests) = channel();
     let (addresses, known_addresses) = watch::channel(Vec::new());
     let metrics = Arc::new(Metrics::new());
+    let (gate, readiness) = Gate::new(&config.readiness);
     // Before the sensor: an agent whose place is taken is not to push its programs in front of those of the one that has
     // it, which would have to count its quiet period anew.
-    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics)).await?;
+    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics), readiness).await?;
     let ignored = &config.listeners.ignore_sources;
     let scope = Scope::of(config.sensor.network);
     if scope == Scope::Node && config.listeners.watch == WatchConfig::Auto {
@@ -123,6 +128,8 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         cluster,
         reader: Reader::new(selected, interfaces),
         addresses,
+        teller: proxy::Teller::start(proxy::Server::new(&config.proxy)),
+        gate,
         waiting: BTreeMap::new(),
         callers: 0,
         started: now,
@@ -142,6 +149,9 @@ struct Agent {
     reader: Reader,
     /// The pod's own addresses, for the server (S10).
     addresses: watch::Sender<Vec<IpAddr>>,
+    /// Tells the server in the pod.
+    teller: proxy::Teller,
+    gate: Gate,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -182,6 +192,7 @@ impl Agent {
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
                 events = cluster_events(&mut self.cluster) => self.cluster_says(events),
+                (phase, outcome) = self.teller.next() => self.handle(Event::Told(phase, outcome)),
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
                     self.read(Depth::Listeners).await;
@@ -211,16 +222,22 @@ impl Agent {
                         tracing::warn!(%port, %why, "not counted");
                     }
                 }
-                Action::ObserveCluster(_)
-                | Action::ForgetCluster
-                | Action::ReadConsistently(_)
-                | Action::ReadPod(_) => {
+                Action::ObserveCluster(_) | Action::ForgetCluster | Action::ReadConsistently(_) => {
                     if let Some(cluster) = &mut self.cluster {
                         cluster.carry_out(&action).await;
                     }
                 }
-                // There is neither a fence nor anybody to tell in this version: `settings` leaves both out.
-                Action::AskFence(_) | Action::Tell(_) => {}
+                Action::ReadPod(id) => {
+                    if let Some(cluster) = &mut self.cluster {
+                        cluster.carry_out(&action).await;
+                    } else {
+                        let why = "the agent is in no cluster, or routing.enabled is false".to_owned();
+                        self.handle(Event::PodRead(id, PodRead::Forbidden(why)));
+                    }
+                }
+                // There is no fence in this version: `settings` leaves it out.
+                Action::AskFence(_) => {}
+                Action::Tell(phase) => self.tell_server(phase),
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
                         // A caller that has just gone is no failure.
@@ -251,6 +268,17 @@ impl Agent {
         }
     }
 
+    /// Has the server in the pod told, and fails or restores the readiness that the agent answers for. Where there is
+    /// neither, nothing was told, and nothing is said of it.
+    fn tell_server(&mut self, phase: Phase) {
+        let gated = self.gate.turn(phase);
+        if self.teller.hears(phase) {
+            self.teller.tell(phase);
+        } else if gated {
+            self.handle(Event::Told(phase, Ok(())));
+        }
+    }
+
     async fn read(&mut self, depth: Depth) {
         let evidence = self.reader.read(depth).await;
         self.addresses.send_if_modified(|known| {
@@ -274,6 +302,7 @@ impl Agent {
                     self.handle(Event::HookCalled { caller, wall_time: clock::wall_time() });
                 }
             }
+            Request::Mark => self.handle(Event::OwnHookCalled),
             Request::Leave(caller) => {
                 if self.waiting.remove(&caller).is_some() {
                     self.handle(Event::HookLeft { caller });
@@ -321,6 +350,7 @@ impl Agent {
             && let Some(verdict) = self.core.verdict()
         {
             self.told = self.core.drains_ended();
+            self.gate.drain_ended();
             self.metrics.drain_ended(verdict);
             log_verdict(verdict, verdict.reason.name());
         }
@@ -371,7 +401,9 @@ async fn cluster_events(cluster: &mut Option<Cluster>) -> Vec<Event> {
 
 fn settings(config: &Config, routing: Result<RoutingSettings, NoRouting>) -> Settings {
     let watched = routing.is_ok();
-    let own = Port::try_from(config.server.address.port()).ok();
+    let own = [config.server.address.port()].into_iter().chain(config.proxy.own_ports());
+    let own = own.filter_map(|port| Port::try_from(port).ok());
+    let tells = config.tells_the_server();
     Settings {
         watch: match &config.listeners.watch {
             WatchConfig::Auto => Watch::Auto { exclude: config.listeners.exclude.iter().copied().chain(own).collect() },
@@ -385,9 +417,13 @@ fn settings(config: &Config, routing: Result<RoutingSettings, NoRouting>) -> Set
         exit_at_connections: config.drain.exit_at_connections.map(u64::from),
         no_routing: routing.as_ref().err().copied().unwrap_or_default(),
         routing: routing.ok(),
-        // Without the API server nothing could ever show that the pod is not terminating.
-        restart_guard: watched.then_some(config.drain.restart_guard),
-        fail_after: None,
+        // Nothing depends on it where nobody is told anything, and nothing could ever show that the pod is not terminating.
+        restart_guard: Some(config.drain.restart_guard).filter(|guard| (watched || tells) && !guard.is_zero()),
+        fail_after: tells.then_some(match config.readiness.fail_after {
+            FailAfterConfig::Auto => FailAfter::Auto,
+            FailAfterConfig::Never => FailAfter::Never,
+            FailAfterConfig::Fixed(after) => FailAfter::Fixed(after),
+        }),
         stop_reserve: config.drain.stop_reserve,
         linger: config.after_end.linger,
     }

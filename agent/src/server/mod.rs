@@ -2,6 +2,7 @@
 
 mod listen;
 mod peer;
+pub mod readiness;
 mod routes;
 pub mod status;
 
@@ -10,6 +11,7 @@ use std::{net::IpAddr, sync::Arc};
 use tokio::sync::watch;
 
 pub use listen::{ServeError, Server};
+pub use routes::MARK;
 
 use crate::{
     config,
@@ -28,7 +30,8 @@ pub async fn bind(
     addresses: watch::Receiver<Vec<IpAddr>>,
     level: LevelHandle,
     metrics: Arc<Metrics>,
+    readiness: readiness::Readiness,
 ) -> Result<Server, ServeError> {
-    let state = routes::AppState::new(handle, addresses.clone(), level, metrics);
+    let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness);
     listen::start(config, &routes::router(state), addresses).await
 }

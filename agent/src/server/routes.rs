@@ -4,11 +4,11 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
-    extract::{Request, State},
+    extract::{Path, Request, State},
     http::{StatusCode, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use serde_json::json;
 use tokio::{
@@ -16,7 +16,7 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 
-use super::peer::Peer;
+use super::{peer::Peer, readiness::Readiness};
 use crate::{
     drive::{Gone, Handle, Look},
     telemetry::{
@@ -28,6 +28,9 @@ use crate::{
 /// A loop that does not answer for this long is stuck.
 const STUCK: Duration = Duration::from_secs(2);
 
+/// Where the agent's own preStop hook says that it was called.
+pub const MARK: &str = "/drain/mark";
+
 /// Longer than any sensible log level.
 const LEVEL_LENGTH: usize = 4096;
 
@@ -38,6 +41,7 @@ pub(super) struct AppState {
     addresses: watch::Receiver<Vec<IpAddr>>,
     level: LevelHandle,
     metrics: Arc<Metrics>,
+    readiness: Readiness,
 }
 
 impl AppState {
@@ -46,8 +50,9 @@ impl AppState {
         addresses: watch::Receiver<Vec<IpAddr>>,
         level: LevelHandle,
         metrics: Arc<Metrics>,
+        readiness: Readiness,
     ) -> Self {
-        Self { handle, addresses, level, metrics }
+        Self { handle, addresses, level, metrics, readiness }
     }
 
     async fn look(&self) -> Result<Look, Failure> {
@@ -60,6 +65,7 @@ pub(super) fn router(state: AppState) -> Router {
     let pod_only = Router::new()
         // Who only asks for the head of an answer wants no drain.
         .route("/drain", get(drain).post(drain).head(async || StatusCode::METHOD_NOT_ALLOWED))
+        .route(MARK, post(mark))
         .route("/v1/log-level", get(level).put(set_level))
         .route_layer(middleware::from_fn_with_state(state.clone(), only_the_pod));
     Router::new()
@@ -68,6 +74,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/metrics", get(show_metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/ready/{name}", get(ready))
         .with_state(state)
 }
 
@@ -131,6 +138,12 @@ async fn drain(State(state): State<AppState>) -> Result<Response, Failure> {
     Ok(Json(&*verdict).into_response())
 }
 
+/// S5: the agent's own preStop hook. Answers at once.
+async fn mark(State(state): State<AppState>) -> Result<&'static str, Failure> {
+    state.handle.mark()?;
+    Ok("marked\n")
+}
+
 async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
     Ok(Json(state.look().await?.status).into_response())
 }
@@ -149,6 +162,11 @@ async fn healthz(State(state): State<AppState>) -> Result<&'static str, Failure>
 /// The kernel's evidence has been read.
 async fn readyz(State(state): State<AppState>) -> Result<&'static str, Failure> {
     state.look().await?.evidence.map(|_| "ok\n").ok_or(Failure::Stuck)
+}
+
+/// The readiness of a server in the pod. Needs nothing of the loop.
+async fn ready(State(state): State<AppState>, Path(name): Path<String>) -> Response {
+    state.readiness.answer(&name).await
 }
 
 async fn level(State(state): State<AppState>) -> String {

@@ -2,10 +2,12 @@
 
 mod attempt;
 mod connection;
+mod keep_alive;
 mod paced;
 mod summary;
 
 pub use attempt::{Attempt, Outcome, connect_from, connect_once};
 pub use connection::Connection;
+pub use keep_alive::{KeepAlive, Kept, Version};
 pub use paced::PacedClient;
 pub use summary::Summary;

@@ -40,6 +40,16 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     }
 }
 
+/// Downloads a package of the system's own suites into a directory, without installing it. Needs no root where the mirror's
+/// lists are fresh.
+pub(crate) fn download(package: &str, into: &Path) -> Result<()> {
+    if lists_are_stale(Path::new("/var/lib/apt/lists")) {
+        update()?;
+    }
+    // apt's own user may not be allowed to write there.
+    process::run(apt_get().current_dir(into).args(["-o", "APT::Sandbox::User=root", "download", package]))
+}
+
 fn update() -> Result<()> {
     eprintln!("Reading the mirror's package lists");
     process::run(apt_get().arg("update"))

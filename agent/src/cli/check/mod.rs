@@ -5,6 +5,7 @@
 mod cluster;
 mod pod;
 mod sensor;
+mod server;
 mod table;
 mod timing;
 
@@ -32,6 +33,7 @@ async fn table(config: &Config) -> Table {
     lines.extend(pod::interfaces().await);
     lines.push(pod::listeners(config));
     lines.push(pod::agent(config).await);
+    lines.extend(server::lines(config).await);
     lines.extend(timing::lines(config));
     lines.extend(cluster::lines(config).await);
     lines.push(Line::note(

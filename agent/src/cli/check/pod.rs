@@ -65,9 +65,11 @@ pub(super) fn listeners(config: &Config) -> Line {
             return Line::warning("listeners", error, "without the socket table every drain lasts to its bound");
         }
     };
-    let own = config.server.address.port();
+    let own: Vec<u16> = [config.server.address.port()].into_iter().chain(config.proxy.own_ports()).collect();
     let wanted = |port: u16| match &config.listeners.watch {
-        Watch::Auto => port != own && !config.listeners.exclude.iter().any(|excluded| excluded.number() == port),
+        Watch::Auto => {
+            !own.contains(&port) && !config.listeners.exclude.iter().any(|excluded| excluded.number() == port)
+        }
         Watch::Ports(ports) => ports.iter().any(|watched| watched.number() == port),
     };
     let ports: Vec<_> = found.listeners.keys().filter(|port| wanted(port.number())).map(ToString::to_string).collect();

@@ -15,12 +15,15 @@ pub(super) const DEFAULT_BOUND: Duration = Duration::from_secs(25);
 /// [`DEFAULT_BOUND`] for the help.
 pub(in crate::cli) const DEFAULT_BOUND_TEXT: &str = "25s";
 
-const FLAGS: [&str; 5] = ["max-wait", "json", "strict", "agent", "help"];
+const FLAGS: [&str; 6] = ["max-wait", "mark", "json", "strict", "agent", "help"];
 
 /// What the hook is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct Hook {
     pub(super) bound: Duration,
+    /// It is the agent's own hook: nothing is held.
+    pub(super) mark: bool,
     pub(super) json: bool,
     pub(super) strict: bool,
     /// Empty where none was named.
@@ -34,6 +37,7 @@ impl Hook {
     pub(super) fn read(arguments: &[String]) -> Self {
         let mut hook = Self {
             bound: DEFAULT_BOUND,
+            mark: false,
             json: false,
             strict: false,
             agents: Vec::new(),
@@ -55,6 +59,9 @@ impl Hook {
             };
             match flag {
                 "--json" => hook.json = switch(&mut hook.problems),
+                // With anything that may mean something else, it holds.
+                "--mark" if attached.is_some() => hook.problems.push("--mark takes no value".to_owned()),
+                "--mark" => hook.mark = true,
                 "--strict" => hook.strict = switch(&mut hook.problems),
                 "--help" | "-h" => hook.help = switch(&mut hook.problems),
                 "--max-wait" | "--agent" => match attached.or_else(|| rest.next_if(|next| !next.starts_with("--"))) {
@@ -70,6 +77,10 @@ impl Hook {
                     hook.problems.push(format!("unknown argument {argument:?}; did you mean --{meant}?"));
                 }
             }
+        }
+        if hook.mark && (bounds.said.is_some() || !hook.problems.is_empty()) {
+            hook.mark = false;
+            hook.problems.push("--mark holds nothing, and stands alone or beside --agent and --strict".to_owned());
         }
         hook.bound = bounds.chosen();
         hook
@@ -157,11 +168,18 @@ mod tests {
             ("bogus", 25),
             ("--agent nowhere --max-wait 1s", 1),
             ("--json=yes --max-wait 1s", 1),
+            ("--mark --max-wait 3s", 3),
+            ("--max-wait 3s --mark", 3),
+            ("--mark=no", 25),
+            ("--mark --bogus", 25),
+            ("--marc", 25),
+            ("--mark --max-wait 3", 25),
         ] {
             let hook = read(line);
             assert_eq!(hook.bound, Duration::from_secs(seconds), "{line}");
-            assert!(!hook.problems.is_empty(), "{line}");
+            assert!(!hook.problems.is_empty() && !hook.mark, "{line}");
         }
+        assert!(read("--mark").mark && read("--mark --strict --agent [::1]:7").mark);
         assert!(read("--max-wait --json").json);
         assert!(read("--max-wat 60s").problems[0].contains("did you mean --max-wait?"));
     }

@@ -89,7 +89,7 @@ async fn attempt(
     *reached = true;
     *seen = Some(format!("{agent}: connected, and waited for the answer"));
     let max_wait = Some(deadline.saturating_duration_since(Instant::now()));
-    let failure = match connection.ask(&Request { method: Method::POST, path: "/drain", max_wait }).await {
+    let failure = match connection.ask(&Request { max_wait, ..Request::new(Method::POST, "/drain") }).await {
         Ok(answer) => match verdict(&answer) {
             Ok(verdict) => return Some(Outcome::Verdict(verdict)),
             Err(failure) => failure,

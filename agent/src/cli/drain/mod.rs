@@ -3,6 +3,7 @@
 
 mod arguments;
 mod hold;
+mod mark;
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -40,6 +41,9 @@ pub(super) fn main(arguments: &[String], start: Instant) -> Exit {
     }
     for complaint in locate(&mut hook, variables()) {
         remark(format_args!("drain: {complaint}"));
+    }
+    if hook.mark {
+        return mark::main(&hook);
     }
 
     hold_through_a_panic(hook.clone(), start);

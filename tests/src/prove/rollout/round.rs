@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
 use crate::{
-    Agent, AgentConfig, Attempt, HaProxy, PacedClient, Pod, Process, Summary, World, clock::monotonic_now,
-    process::Stream, prove::wait_until, sockets::listens, wait::await_condition,
+    Agent, AgentConfig, Attempt, PacedClient, Pod, Process, RealServer, ServerKind, Summary, World,
+    clock::monotonic_now, process::Stream, prove::wait_until, sockets::listens, wait::await_condition,
 };
 
 const PORT: u16 = 80;
@@ -22,6 +22,8 @@ const HOOK: Duration = Duration::from_secs(40);
 /// How a round is run.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// The server in both pods.
+    pub server: ServerKind,
     /// Whether the server's stop waits for the hook; else it is stopped where the hook would have been called.
     pub hook: bool,
     /// Connections per second, to each family in turn.
@@ -52,7 +54,13 @@ pub struct Round {
 impl Plan {
     /// What the promise says: 100 connections per second, moved after 3 s, going on for 1 s.
     pub fn full(hook: bool) -> Self {
-        Self { hook, per_second: 100, move_after: Duration::from_secs(3), go_on: Duration::from_secs(1) }
+        Self {
+            server: ServerKind::HaProxy,
+            hook,
+            per_second: 100,
+            move_after: Duration::from_secs(3),
+            go_on: Duration::from_secs(1),
+        }
     }
 
     /// Runs it, in a world of its own.
@@ -62,12 +70,15 @@ impl Plan {
     /// When the scene cannot be made or does not go as planned. Lost connections are no error: they are the result.
     pub fn run(&self) -> Result<Round> {
         let world = World::new()?;
-        let server = HaProxy::start(&world.pod_a, "a", &[PORT])?;
-        let _successor = HaProxy::start(&world.pod_b, "b", &[PORT])?;
-        let agent = Agent::start(&world.pod_a, AgentConfig::default())?;
+        let server = RealServer::start(self.server, &world.pod_a, "a", PORT)?;
+        let _successor = RealServer::start(self.server, &world.pod_b, "b", PORT)?;
+        let agent = Agent::start(&world.pod_a, server.tell(AgentConfig::default()))?;
         let client = PacedClient::start(&world.client, world.targets(PORT), self.per_second)?;
         await_condition("the client's first answers", SOON, || client.so_far().served_by("a") >= 20)?;
 
+        if self.hook && server.is_told() {
+            agent.hook(["--mark", "--strict"])?.wait_for_success(SOON)?;
+        }
         let called_at = monotonic_now();
         let hook = self.hook.then(|| agent.hook(["--json"])).transpose()?;
         let hook_ended_at = thread::scope(|scope| {
@@ -77,7 +88,7 @@ impl Plan {
             });
             // As a kubelet does: whenever the hook ends, and at once.
             let ended_at = hook.as_ref().map(ended).transpose()?;
-            server.soft_stop()?;
+            server.stop()?;
             await_condition("closed listeners", SOON, || listens(&world.pod_a, PORT).is_ok_and(|listens| !listens))?;
             joined(moving)?;
             anyhow::Ok(ended_at)
@@ -85,7 +96,7 @@ impl Plan {
         let stopped_at = monotonic_now();
         wait_until(stopped_at, self.go_on)?;
         let attempts = client.stop()?;
-        server.wait(SOON).context("HAProxy ends when its connections have")?;
+        server.wait(SOON).context("the server ends when its connections have")?;
         let last = attempts.iter().rev().find(|attempt| served_by(attempt, "a")).map(|attempt| attempt.tried_at);
         let until_hook = |from: u64| hook_ended_at.map(|end| Duration::from_nanos(end.saturating_sub(from)));
         Ok(Round {
