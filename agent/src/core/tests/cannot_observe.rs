@@ -100,7 +100,7 @@ fn local_policy(world: &mut World) {
     world.syncs(59_000);
 }
 
-#[expect(clippy::too_many_lines, reason = "one table")]
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn rows() -> Vec<Row> {
     vec![
         Row {

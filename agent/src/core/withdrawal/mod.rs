@@ -3,20 +3,18 @@
 //! ([`load_balancer`](super::load_balancer)), and the consistent read that closes it all (C9).
 
 mod consistent;
+mod holds;
 mod tell;
+mod wanted;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
+    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName},
     confirm::{Confirmations, StatusGiven, Tally},
     event::ByFamily,
     follow::Asked,
-    hold::Hold,
     journal::{Journal, Transition},
     listener::Family,
     load_balancer::LoadBalancers,
@@ -260,74 +258,9 @@ impl Withdrawal {
         self.settings.bounds.watch_lag + self.settings.poll_timeout
     }
 
-    /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
-    /// consistent read's answer (C9).
-    pub(super) fn hold(&self, evidence_at: Monotonic) -> Hold {
-        // Nothing can be known of routing, and a later list still can: then this does not hold any more.
-        if let Some((_, at)) = &self.blind {
-            return if *at > evidence_at { Hold::Unread } else { Hold::Met };
-        }
-        if let Some(from) = self.unlisted_until() {
-            return Hold::until(from, evidence_at);
-        }
-        if !self.withdrawn {
-            return Hold::Awaited;
-        }
-        // Without an API there is no read; the newest evidence of the cluster stands in its place.
-        let read = || self.read.covers(self.evidence_at.max(evidence_at - self.fresh()));
-        let without = self.read.done_without_from().map(|from| from.max(self.evidence_at));
-        let closed = without.or_else(read);
-        match closed {
-            None if self.read.is_under_way() => Hold::Awaited,
-            None => Hold::Unasked,
-            Some(at) if at > evidence_at => Hold::Unread,
-            Some(_) => Hold::Met,
-        }
-    }
-
-    /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;
-    /// but a node that heard of one before the list has had time for it then, as in C7. `None`: the pod is or was listed,
-    /// or nobody knows yet.
-    fn unlisted_until(&self) -> Option<Monotonic> {
-        let listed_at = self.listed_at.filter(|_| !self.routing.has_listed_the_pod())?;
-        Some(listed_at + self.settings.bounds.steady())
-    }
-
-    /// E6.
-    pub(super) fn load_balancer_hold(&self, now: Monotonic) -> Hold {
-        self.balancers.met_from().map_or(Hold::Awaited, |time| Hold::until(time, now))
-    }
-
     /// What is known of the nodes' operating systems, for the next drain (C12).
     pub(super) fn status_given(&self) -> StatusGiven {
         self.confirmations.status_given()
-    }
-
-    /// Whether a node's next answer is of use. One of a family in which nothing lists the pod is of none; before anything
-    /// does, of both: a connection's first answer is its base, and may come early.
-    pub(super) fn health_wanted(&self, node: &NodeName, started: Monotonic, now: Monotonic) -> Wanted {
-        let families = &self.summary.families;
-        let asked = |family: &Family| families.is_empty() || families.contains(family);
-        let wanted = Family::ALL.into_iter().filter(asked).any(|family| {
-            self.confirmations.state(node, family).is_none() || self.confirmations.wants_health(node, family)
-        });
-        if !wanted {
-            return Wanted::No;
-        }
-        let (_, last) = self.last_change();
-        Wanted::Yes { since: last.unwrap_or(started), due: self.confirmations.node_due(node, now) }
-    }
-
-    /// When the last relevant change of any family came, and which it was: after another, other answers are of use.
-    pub(super) fn last_change(&self) -> (u64, Option<Monotonic>) {
-        let generation = |family| self.routing.generation(family);
-        let last = Family::ALL.into_iter().filter_map(|family| self.routing.last_relevant_change(family)).max();
-        (Family::ALL.into_iter().map(generation).sum(), last)
-    }
-
-    /// E6: the Services whose `healthCheckNodePort` is to be asked on this node.
-    pub(super) fn local_ports(&self) -> BTreeMap<ServiceName, u16> {
-        self.routing.health_check_node_ports().into_iter().map(|(service, port)| (service.clone(), port)).collect()
     }
 
     /// S5: whether a slice lists the pod as terminating.
@@ -432,20 +365,6 @@ impl Withdrawal {
         if let Nodes::Listed(known) = &mut self.nodes {
             known.remove(name);
         }
-    }
-
-    /// How many nodes are in which state, in the families that list the pod together.
-    pub(super) fn tally(&self) -> Tally {
-        let mut sum = Tally::default();
-        for family in &self.summary.families {
-            let of = self.confirmations.tally(*family);
-            sum.confirmed += of.confirmed;
-            sum.assumed += of.assumed;
-            sum.waited += of.waited;
-            sum.pending += of.pending;
-            sum.unobservable += of.unobservable;
-        }
-        sum
     }
 
     fn tallies(&self) -> ByFamily<Tally> {

@@ -1,0 +1,46 @@
+//! E5 and E6: what the cluster holds of a drain's end.
+
+use super::{
+    super::{clock::Monotonic, hold::Hold},
+    Withdrawal,
+};
+
+impl Withdrawal {
+    /// E5. `evidence_at` is the time of the kernel's evidence: the other conditions are to be read again after the
+    /// consistent read's answer (C9).
+    pub(crate) fn hold(&self, evidence_at: Monotonic) -> Hold {
+        // Nothing can be known of routing, and a later list still can: then this does not hold any more.
+        if let Some((_, at)) = &self.blind {
+            return if *at > evidence_at { Hold::Unread } else { Hold::Met };
+        }
+        if let Some(from) = self.unlisted_until() {
+            return Hold::until(from, evidence_at);
+        }
+        if !self.withdrawn {
+            return Hold::Awaited;
+        }
+        // Without an API there is no read; the newest evidence of the cluster stands in its place.
+        let read = || self.read.covers(self.evidence_at.max(evidence_at - self.fresh()));
+        let without = self.read.done_without_from().map(|from| from.max(self.evidence_at));
+        let closed = without.or_else(read);
+        match closed {
+            None if self.read.is_under_way() => Hold::Awaited,
+            None => Hold::Unasked,
+            Some(at) if at > evidence_at => Hold::Unread,
+            Some(_) => Hold::Met,
+        }
+    }
+
+    /// E6.
+    pub(crate) fn load_balancer_hold(&self, now: Monotonic) -> Hold {
+        self.balancers.met_from().map_or(Hold::Awaited, |time| Hold::until(time, now))
+    }
+
+    /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;
+    /// but a node that heard of one before the list has had time for it then, as in C7. `None`: the pod is or was listed,
+    /// or nobody knows yet.
+    fn unlisted_until(&self) -> Option<Monotonic> {
+        let listed_at = self.listed_at.filter(|_| !self.routing.has_listed_the_pod())?;
+        Some(listed_at + self.settings.bounds.steady())
+    }
+}
