@@ -24,8 +24,9 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
         Some("parser") => parser::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
+        Some("servers") => rollout::servers::run(arguments),
         Some("syns") => syns::run(arguments),
-        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout, syns"),
-        None => bail!("which proof? There are: parser, rollout, syns"),
+        Some(name) => bail!("there is no proof `{name}`; there are: parser, rollout, servers, syns"),
+        None => bail!("which proof? There are: parser, rollout, servers, syns"),
     }
 }
