@@ -18,6 +18,9 @@ pub use self::{
     record::Record,
 };
 
+/// What can be proven.
+const PROOFS: &str = "frozen-node, parser, replacement, restarts, rollout, servers, syns";
+
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
 ///
 /// # Errors
@@ -30,10 +33,9 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("replacement") => replacement::proof::run(arguments),
         Some("restarts") => restarts::proof::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
+        Some("servers") => rollout::servers::run(arguments),
         Some("syns") => syns::run(arguments),
-        Some(name) => {
-            bail!("there is no proof `{name}`; there are: frozen-node, parser, replacement, restarts, rollout, syns")
-        }
-        None => bail!("which proof? There are: frozen-node, parser, replacement, restarts, rollout, syns"),
+        Some(name) => bail!("there is no proof `{name}`; there are: {PROOFS}"),
+        None => bail!("which proof? There are: {PROOFS}"),
     }
 }

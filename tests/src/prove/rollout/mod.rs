@@ -2,5 +2,6 @@
 
 pub mod proof;
 mod round;
+pub mod servers;
 
 pub use self::round::{Plan, Round};
