@@ -101,7 +101,7 @@ fn when(config: &Config) -> Vec<Line> {
             "unless SIGTERM or the agent's own hook comes: give the agent's container the preStop hook `lastsyn drain --mark`",
         ));
     }
-    if config.readiness.fail_after == FailAfter::Auto {
+    if config.readiness.fail_after == FailAfter::Auto && !config.routing.enabled {
         lines.push(Line::note(
             "phases",
             "readiness.failAfter is auto, and routing is not watched: readiness holds to the end",

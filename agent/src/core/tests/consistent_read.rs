@@ -47,7 +47,10 @@ fn c9_a_read_is_begun_after_the_last_piece_of_evidence() {
     assert_eq!(world.answers.len(), 0, "it began before the last piece of evidence");
     assert_eq!(world.reads(), [2500, 2600]);
     world.answer_read(world.last_read());
-    world.run_to(2800);
+    world.run_to(7099);
+    assert_eq!(world.answers.len(), 0, "a node that has gone is waited for, from the change at 100 on");
+    world.answer_read(world.last_read());
+    world.run_to(7200);
     assert_eq!(world.reasons(), [Reason::Unverified], "a node that has gone is not observed");
 }
 
@@ -248,6 +251,8 @@ fn c9_a_node_that_the_watch_saw_go_is_not_brought_back_by_an_earlier_read() {
     world.cluster.reads = None;
     world.run_to(3000);
     world.answer_read(world.last_read());
-    world.run_to(3100);
+    world.run_to(7099);
+    world.answer_read(world.last_read());
+    world.run_to(7200);
     assert_eq!(world.reasons(), [Reason::Unverified], "nobody can tell more of it");
 }

@@ -171,9 +171,12 @@ fn e5_quiet_still_holds_after_every_confirmation() {
 fn e5_too_many_nodes_are_neither_awaited_nor_claimed() {
     let mut world =
         withdrawn(Settings { routing: Some(RoutingSettings { max_nodes: 1, ..routing() }), ..with_routing() });
-    world.run_to(3000);
-    let answer = world.answers.first().expect("an end").clone();
-    assert_eq!(answer.reason(), Reason::Unverified);
+    let answer = world.run_out().clone();
+    assert_eq!(
+        (answer.reason(), answer.at_ms()),
+        (Reason::Unverified, 7100),
+        "waited for as by C7, from the change on"
+    );
     assert!(answer.verdict.not_observed.iter().any(|thing| thing.what == "nodes"), "{:?}", answer.verdict);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     super::{clock::Monotonic, hold::Hold},
-    Withdrawal,
+    Nodes, Withdrawal,
 };
 
 impl Withdrawal {
@@ -11,13 +11,17 @@ impl Withdrawal {
     pub(crate) fn hold(&self, evidence_at: Monotonic) -> Hold {
         // Nothing can be known of routing, and a later list still can: then this does not hold any more.
         if let Some((_, at)) = &self.blind {
-            return if *at > evidence_at { Hold::Unread } else { Hold::Met };
+            let until = self.began + self.settings.bounds.steady();
+            return if *at > evidence_at { Hold::Unread } else { Hold::until(until, evidence_at) };
         }
         if let Some(from) = self.unlisted_until() {
             return Hold::until(from, evidence_at);
         }
         if !self.withdrawn {
             return Hold::Awaited;
+        }
+        if let Some(until) = self.unobserved_until().filter(|until| *until > evidence_at) {
+            return Hold::Until(until);
         }
         // Without an API there is no read; the newest evidence of the cluster stands in its place.
         let read = || self.read.covers(self.evidence_at.max(evidence_at - self.fresh()));
@@ -34,6 +38,18 @@ impl Withdrawal {
     /// E6.
     pub(crate) fn load_balancer_hold(&self, now: Monotonic) -> Hold {
         self.balancers.met_from().map_or(Hold::Awaited, |time| Hold::until(time, now))
+    }
+
+    /// A node that cannot be observed is waited for as long as one whose answers show nothing (C7), so that no fault makes
+    /// a drain shorter. `None`: every node can be, or nothing has listed the pod.
+    fn unobserved_until(&self) -> Option<Monotonic> {
+        let unobserved = match &self.nodes {
+            Nodes::Awaited => false,
+            Nodes::Unreadable(_) => true,
+            Nodes::Listed(nodes) => self.are_too_many(nodes) || self.tally().unobservable > 0,
+        };
+        let (_, last) = self.last_change();
+        last.filter(|_| unobserved).map(|last| last + self.settings.bounds.steady())
     }
 
     /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;

@@ -40,6 +40,8 @@ pub(super) struct Withdrawal {
     /// E5 but for the consistent read, as of the last event.
     withdrawn: bool,
     read: ConsistentRead,
+    /// When the drain began.
+    began: Monotonic,
     /// Slices cannot be read, and none ever were: in words, and when that became known.
     blind: Option<(String, Monotonic)>,
     /// When the first list of slices completed.
@@ -98,6 +100,7 @@ impl Withdrawal {
             summary: Summary::default(),
             withdrawn: false,
             read: ConsistentRead::default(),
+            began: now,
             blind: None,
             listed_at: None,
             pod_paths: BTreeSet::new(),
