@@ -7,6 +7,7 @@ mod handle;
 mod look;
 mod readiness;
 mod run;
+mod settings;
 
 pub use evidence::Reader;
 pub use handle::{Drain, Gone, Handle, Request, channel};
