@@ -268,6 +268,24 @@ impl Routing {
         self.listed && self.policies.are_settled() && self.has_listed_the_pod()
     }
 
+    /// W7, by family: the pod has an address in them, a Service that has listed the pod has slices of them, and none has
+    /// listed the pod there. It may have been taken out before the first list, and nodes may not have heard of it.
+    pub fn unlisted_families(&self) -> BTreeSet<Family> {
+        let of = |family: Family| self.backends.iter().filter(move |((_, of), _)| *of == family);
+        let lists = |service: &ServiceName| {
+            self.backends.iter().any(|((of, _), backends)| of == service && backends.has_listed_the_pod())
+        };
+        let unlisted = |family: &Family| {
+            of(*family).any(|((service, _), _)| lists(service))
+                && !of(*family).any(|(_, backends)| backends.has_listed_the_pod())
+        };
+        self.pod
+            .iter()
+            .map(|address| if address.is_ipv4() { Family::V4 } else { Family::V6 })
+            .filter(unlisted)
+            .collect()
+    }
+
     /// Whether a slice lists the pod as terminating: its `deletionTimestamp` is set (the EndpointSlice controller's
     /// `podToEndpoint`).
     pub fn lists_the_pod_terminating(&self) -> bool {

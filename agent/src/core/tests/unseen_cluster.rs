@@ -1,12 +1,15 @@
 //! What cannot be seen of the cluster is named, and holds a drain for no longer than there is something to wait for.
 
+use std::{collections::BTreeSet, net::IpAddr};
+
 use super::{
     cluster::{LEAVING, READY, with_routing},
     truth::ms,
     world::World,
 };
 use crate::core::{
-    cluster::{ClusterEvent, NodeName, Wanted},
+    cluster::{ClusterEvent, FamilyHealth, HealthOutcome, HealthStatus, NodeName, NodeTime, Slice, SliceName, Wanted},
+    listener::Family,
     settings::{RoutingSettings, Settings},
     verdict::{NotObserved, Reason},
 };
@@ -135,4 +138,47 @@ fn a_node_is_asked_until_it_is_confirmed_and_again_after_a_change() {
     world.slice(&[(1, READY), (2, READY)]);
     assert!(matches!(wanted(&world), Wanted::Yes { since, .. } if since == world.now));
     assert_eq!(world.core.last_change().1, Some(world.now));
+}
+
+/// A dual-stack pod that left the IPv4 slice before the first list, and the IPv6 slice after it.
+#[test]
+fn w7_a_family_that_no_slice_lists_the_pod_in_is_waited_for_and_named() {
+    let six: IpAddr = "fd00::1".parse().unwrap();
+    let mut settings = with_routing();
+    settings.routing.as_mut().expect("routing").pod.insert(six);
+    for dual_stack in [true, false] {
+        let mut world = World::at_rest(settings.clone());
+        world.cluster.silent = true;
+        world.hook();
+        let [four, listed, left] = [1, 1, 2].map(|who| world.cluster.slice(&[(who, READY)]));
+        let of_six = |slice: Slice| Slice { family: Family::V6, name: SliceName("web-six".to_owned()), ..slice };
+        let [mut listed, left] = [listed, left].map(of_six);
+        let pod = listed.endpoints.first_mut().expect("the pod");
+        (pod.address, pod.addresses) = (six, BTreeSet::from([six]));
+        let four = Slice { endpoints: left.endpoints.clone(), ..four };
+        let mut slices = vec![listed];
+        slices.extend(Some(four).filter(|_| dual_stack));
+        world.cluster.slices = slices.iter().map(|slice| (slice.name.clone(), slice.clone())).collect();
+        world.cluster.silent = false;
+        world.list();
+        world.cluster.slices.insert(left.name.clone(), left.clone());
+        world.say(ClusterEvent::SliceWritten(left));
+        for stamp in 1..40 {
+            let next = world.now + ms(500);
+            world.run(next);
+            let health = Some(FamilyHealth { last_updated: NodeTime(stamp), healthy: true });
+            for name in ["here", "there"] {
+                world.report(name, HealthOutcome::Status(HealthStatus { v4: health, v6: health }));
+            }
+        }
+        let answer = world.answers.first().expect("an end").clone();
+        if dual_stack {
+            assert_eq!(answer.reason(), Reason::Unverified);
+            assert!(answer.at_ms() >= 7000, "{}", answer.at_ms());
+            let named = answer.verdict.not_observed.iter().find(|thing| thing.what == "routing");
+            assert_eq!(named.and_then(|thing| thing.family), Some(Family::V4));
+        } else {
+            assert_eq!(answer.reason(), Reason::Synced, "{:?}", answer.verdict.not_observed);
+        }
+    }
 }

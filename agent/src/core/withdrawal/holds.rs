@@ -20,7 +20,9 @@ impl Withdrawal {
         if !self.withdrawn {
             return Hold::Awaited;
         }
-        if let Some(until) = self.unobserved_until().filter(|until| *until > evidence_at) {
+        if let Some(until) =
+            self.unobserved_until().max(self.unlisted_family_until()).filter(|until| *until > evidence_at)
+        {
             return Hold::Until(until);
         }
         // Without an API there is no read; the newest evidence of the cluster stands in its place.
@@ -57,6 +59,12 @@ impl Withdrawal {
     /// or nobody knows yet.
     fn unlisted_until(&self) -> Option<Monotonic> {
         let listed_at = self.listed_at.filter(|_| !self.routing.has_listed_the_pod())?;
+        Some(listed_at + self.settings.bounds.steady())
+    }
+
+    /// The same where that is so of one of the pod's families alone.
+    fn unlisted_family_until(&self) -> Option<Monotonic> {
+        let listed_at = self.listed_at.filter(|_| !self.routing.unlisted_families().is_empty())?;
         Some(listed_at + self.settings.bounds.steady())
     }
 }

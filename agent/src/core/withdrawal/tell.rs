@@ -117,6 +117,11 @@ impl Withdrawal {
                 "no EndpointSlice has listed the pod in this drain: what leads to it, if anything does, is not known";
             paths.insert(unobserved("routing", None, why.to_owned()));
         }
+        for family in self.routing.unlisted_families() {
+            let why =
+                format!("no EndpointSlice of {family} has listed the pod in this drain, and its Service has some");
+            paths.insert(NotObserved { family: Some(family), ..unobserved("routing", None, why) });
+        }
         paths.extend(self.pod_paths.iter().filter(|path| !accepted(path)).cloned());
         if let Some((why, _)) = &self.blind {
             paths.insert(unobserved("api", None, why.clone()));
