@@ -32,11 +32,23 @@ pub enum Bind {
     V6,
 }
 
+/// Which `HAProxy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// The machine's own.
+    #[default]
+    Installed,
+    /// 3.0, from the cache of `cargo xtask setup`.
+    V3_0,
+}
+
 /// How it is started.
 #[derive(Clone, Debug)]
 pub struct HaProxyConfig {
     /// What it answers.
     pub name: String,
+    /// Its program.
+    pub release: Release,
     /// Its ports.
     pub ports: Vec<u16>,
     /// Its sockets.
@@ -94,8 +106,9 @@ impl HaProxy {
     /// # Errors
     ///
     /// When it is not installed, or ends or does not listen in time; the message has what it wrote.
-    pub fn start_with_switches(host: &Host, name: &str, port: u16, health: u16) -> Result<Self> {
-        let mut config = HaProxyConfig { name: name.to_owned(), ports: vec![port], ..HaProxyConfig::default() };
+    pub fn start_with_switches(host: &Host, release: Release, name: &str, port: u16, health: u16) -> Result<Self> {
+        let mut config =
+            HaProxyConfig { name: name.to_owned(), release, ports: vec![port], ..HaProxyConfig::default() };
         let text = configure(&config, &control_of(host, name).display().to_string());
         let switches = format!(
             "    http-after-response set-header Connection close if !{{ srv_is_up(lastsyn/keep) }}
@@ -114,15 +127,19 @@ frontend health
     }
 
     fn start_from(host: &Host, config: &HaProxyConfig, text: &str) -> Result<Self> {
-        let HaProxyConfig { name, ports, bind, .. } = config;
+        let HaProxyConfig { name, release, ports, bind, .. } = config;
+        let program = match release {
+            Release::Installed => programs::find("haproxy")?,
+            Release::V3_0 => programs::cached("haproxy-3.0/haproxy")?,
+        };
         let control = control_of(host, name);
         let configuration = control.with_extension("cfg");
         fs::write(&configuration, text).with_context(|| format!("{} was not written", configuration.display()))?;
         let mut command = match config.through.as_slice() {
-            [] => host.command("haproxy")?,
+            [] => host.command(&program)?,
             [program, arguments @ ..] => {
                 let mut command = host.command(program)?;
-                command.args(arguments).arg(programs::find("haproxy")?);
+                command.args(arguments).arg(program);
                 command
             }
         };
@@ -185,6 +202,7 @@ impl Default for HaProxyConfig {
     fn default() -> Self {
         Self {
             name: "haproxy".to_owned(),
+            release: Release::Installed,
             ports: vec![80],
             bind: Bind::Separate,
             options: String::new(),

@@ -50,7 +50,7 @@ pub use clock::monotonic_now;
 pub use control_group::PodGroup;
 pub use counted::Counted;
 pub use envoy::Envoy;
-pub use haproxy::{Bind, HaProxy, HaProxyConfig};
+pub use haproxy::{Bind, HaProxy, HaProxyConfig, Release};
 pub use host::Host;
 pub use lab::Lab;
 pub use link::{End, Families, Link};

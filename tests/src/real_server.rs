@@ -5,7 +5,7 @@ use std::{process::ExitStatus, time::Duration};
 
 use anyhow::Result;
 
-use crate::{AgentConfig, Envoy, HaProxy, Host, Nginx};
+use crate::{AgentConfig, Envoy, HaProxy, Host, Nginx, Release};
 
 /// The port of `HAProxy`'s health page.
 const HEALTH: u16 = 8404;
@@ -17,6 +17,8 @@ pub enum ServerKind {
     HaProxy,
     /// `HAProxy` with the switches of `docs/servers.md`.
     SwitchedHaProxy,
+    /// The same with a newer `HAProxy`.
+    NewHaProxy,
     /// nginx.
     Nginx,
     /// Envoy.
@@ -43,7 +45,12 @@ impl RealServer {
     pub fn start(kind: ServerKind, host: &Host, name: &str, port: u16) -> Result<Self> {
         Ok(match kind {
             ServerKind::HaProxy => Self::HaProxy(HaProxy::start(host, name, &[port])?, false),
-            ServerKind::SwitchedHaProxy => Self::HaProxy(HaProxy::start_with_switches(host, name, port, HEALTH)?, true),
+            ServerKind::SwitchedHaProxy => {
+                Self::HaProxy(HaProxy::start_with_switches(host, Release::Installed, name, port, HEALTH)?, true)
+            }
+            ServerKind::NewHaProxy => {
+                Self::HaProxy(HaProxy::start_with_switches(host, Release::V3_0, name, port, HEALTH)?, true)
+            }
             ServerKind::Nginx => Self::Nginx(Nginx::start(host, name, port)?),
             ServerKind::Envoy => Self::Envoy(Envoy::start(host, name, port)?),
         })

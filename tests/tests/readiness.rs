@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lastsyn_tests::{Agent, AgentConfig, HaProxy, Nginx, Pair, Server, ServerConfig, await_condition, http};
+use lastsyn_tests::{Agent, AgentConfig, HaProxy, Nginx, Pair, Release, Server, ServerConfig, await_condition, http};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -49,7 +49,7 @@ fn the_real_answer_is_passed_on_until_readiness_fails_and_from_the_next_server_o
 #[test]
 fn a_server_that_fails_is_gone_or_hangs_is_not_ready() {
     let pair = Pair::new().unwrap();
-    let haproxy = HaProxy::start_with_switches(&pair.pod, "web", 80, 8404).unwrap();
+    let haproxy = HaProxy::start_with_switches(&pair.pod, Release::Installed, "web", 80, 8404).unwrap();
     let hanging =
         Server::start(&pair.pod, ServerConfig { port: 81, accept: false, ..ServerConfig::default() }).unwrap();
     let upstream = "{web: 'http://localhost:8404/ready', gone: 'http://127.0.0.1:1/', hangs: 'http://127.0.0.1:81/'}";

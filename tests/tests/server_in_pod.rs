@@ -100,17 +100,16 @@ fn s4_envoy_asks_clients_to_leave_and_fails_readiness_later_and_loses_none() {
 
 #[test]
 fn haproxys_switches_ask_clients_to_leave_and_fail_readiness_later() {
-    let verdict = phases(ServerKind::SwitchedHaProxy, 8404, &[Version::Http1]);
-    assert_eq!(verdict["reason"], "quiet", "{verdict}");
+    for server in [ServerKind::SwitchedHaProxy, ServerKind::NewHaProxy] {
+        let verdict = phases(server, 8404, &[Version::Http1]);
+        assert_eq!(verdict["reason"], "quiet", "{server:?}: {verdict}");
+    }
 }
 
 #[test]
 fn a_rollout_of_each_server_loses_no_connection() {
-    let plans = [ServerKind::Envoy, ServerKind::SwitchedHaProxy, ServerKind::Nginx].map(|server| Plan {
-        server,
-        move_after: Duration::from_millis(1200),
-        ..Plan::full(true)
-    });
+    let servers = [ServerKind::Envoy, ServerKind::SwitchedHaProxy, ServerKind::NewHaProxy, ServerKind::Nginx];
+    let plans = servers.map(|server| Plan { server, move_after: Duration::from_millis(1200), ..Plan::full(true) });
     let rounds: Vec<Round> = thread::scope(|scope| {
         let running: Vec<_> = plans.iter().map(|plan| scope.spawn(|| plan.run())).collect();
         running.into_iter().map(|round| round.join().unwrap().unwrap()).collect()

@@ -8,6 +8,7 @@ pub(crate) mod cargo_program;
 mod container_runtime;
 mod debian_files;
 mod envoy;
+mod haproxy;
 mod kubernetes;
 mod nginx;
 mod rust_src;
@@ -83,6 +84,7 @@ pub(crate) fn programs(purpose: Purpose) -> Result<()> {
     system_packages::ensure(purpose)?;
     if purpose >= Purpose::Test {
         envoy::ensure()?;
+        haproxy::ensure()?;
         nginx::ensure()?;
     }
     Ok(())

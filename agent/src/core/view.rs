@@ -33,6 +33,11 @@ impl Core {
         self.drain.is_some()
     }
 
+    /// When the drain under way ends at the latest (S1).
+    pub fn bound(&self) -> Option<Monotonic> {
+        self.drain.as_ref().map(|drain| drain.bound)
+    }
+
     /// The drain under way.
     pub fn drain_view(&self, now: Monotonic) -> Option<DrainView> {
         self.drain.as_ref().map(|drain| DrainView {

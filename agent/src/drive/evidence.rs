@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use crate::{
     core::{
+        clock::Monotonic,
         event::{ByFamily, Depth, Evidence},
         listener::Port,
         verdict::{NotObserved, Strategy},
@@ -13,8 +14,12 @@ use crate::{
     sockets,
 };
 
-/// How long the kernel may take to list interfaces or addresses.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the kernel may take to list interfaces and addresses. It answers within microseconds, but for the lock that every
+/// change of an interface or a namespace on the node takes (`rtnl_lock`): a node that starts or ends many pods holds it for long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What it has at least, near a drain's bound.
+const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Reads the evidence.
 pub struct Reader {
@@ -53,11 +58,13 @@ impl Reader {
         self.selected.sensor.watch(port)
     }
 
-    /// Reads. Whatever fails is part of the evidence: not observed, with the reason.
-    pub(super) async fn read(&mut self, depth: Depth) -> Evidence {
+    /// Reads. Whatever fails is part of the evidence: not observed, with the reason. It does not wait for the kernel past a
+    /// drain's bound (S1).
+    pub(super) async fn read(&mut self, depth: Depth, bound: Option<Monotonic>) -> Evidence {
         let mut not_observed = Vec::new();
         let listed_at = clock::now();
-        let interfaces = self.look_around(&mut not_observed).await;
+        let patience = patience(listed_at, bound);
+        let interfaces = self.look_around(patience, &mut not_observed).await;
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
@@ -81,22 +88,18 @@ impl Reader {
         }
     }
 
-    async fn look_around(&mut self, not_observed: &mut Vec<NotObserved>) -> Option<Vec<Interface>> {
+    async fn look_around(&mut self, patience: Duration, not_observed: &mut Vec<NotObserved>) -> Option<Vec<Interface>> {
         let mut missed = |what: &str, error: &dyn std::fmt::Display| {
             let what = what.to_owned();
             not_observed.push(NotObserved { what, name: None, family: None, why: error.to_string() });
         };
-        match answered(self.interfaces.addresses()).await {
+        let (addresses, interfaces) =
+            tokio::join!(answered(patience, self.interfaces.addresses()), answered(patience, self.interfaces.list()));
+        match addresses {
             Ok(addresses) => self.addresses = addresses,
             Err(error) => missed("address", &error),
         }
-        match answered(self.interfaces.list()).await {
-            Ok(interfaces) => Some(interfaces),
-            Err(error) => {
-                missed("interface", &error);
-                None
-            }
-        }
+        interfaces.map_err(|error| missed("interface", &error)).ok()
     }
 
     fn families(&self) -> ByFamily<bool> {
@@ -104,7 +107,27 @@ impl Reader {
     }
 }
 
-/// The kernel answers within microseconds. One that does not is not waited for: a drain's bound is kept (S1).
-async fn answered<T>(asked: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, InterfaceError> {
-    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Err(InterfaceError::Silent(PATIENCE)))
+fn patience(now: Monotonic, bound: Option<Monotonic>) -> Duration {
+    bound.map_or(PATIENCE, |bound| bound.since(now).clamp(LEAST_PATIENCE, PATIENCE))
+}
+
+async fn answered<T>(
+    patience: Duration,
+    asked: impl Future<Output = Result<T, InterfaceError>>,
+) -> Result<T, InterfaceError> {
+    tokio::time::timeout(patience, asked).await.unwrap_or(Err(InterfaceError::Silent(patience)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_the_kernel_is_not_waited_for_past_the_bound() {
+        let now = clock::now();
+        assert_eq!(patience(now, None), PATIENCE);
+        assert_eq!(patience(now, Some(now + PATIENCE * 9)), PATIENCE);
+        assert_eq!(patience(now, Some(now + PATIENCE / 4)), PATIENCE / 4);
+        assert_eq!(patience(now, Some(now)), LEAST_PATIENCE);
+    }
 }

@@ -10,8 +10,12 @@ use crate::{ServerKind, prove::Record};
 
 const ROUNDS: u64 = 20;
 const RECORD: &str = "servers.jsonl";
-const SERVERS: [(ServerKind, &str); 3] =
-    [(ServerKind::Envoy, "envoy"), (ServerKind::SwitchedHaProxy, "haproxy"), (ServerKind::Nginx, "nginx")];
+const SERVERS: [(ServerKind, &str); 4] = [
+    (ServerKind::Envoy, "envoy"),
+    (ServerKind::SwitchedHaProxy, "haproxy"),
+    (ServerKind::NewHaProxy, "haproxy-3.0"),
+    (ServerKind::Nginx, "nginx"),
+];
 
 /// Runs the rounds that the record does not have yet, and sums up. With `--again` it forgets the record first.
 ///
@@ -65,13 +69,13 @@ fn has(record: &Record, number: u64, name: &str) -> bool {
 
 fn sum_up(record: &Record) -> Result<()> {
     let mut output = std::io::stdout().lock();
-    writeln!(output, "{:<10}{:>8}{:>8}{:>10}{:>8}{:>18}", "", "rounds", "tried", "refused", "reset", "lost otherwise")?;
+    writeln!(output, "{:<12}{:>8}{:>8}{:>10}{:>8}{:>18}", "", "rounds", "tried", "refused", "reset", "lost otherwise")?;
     let mut lost = 0;
     for (_, name) in SERVERS {
         let sum = |key: &str| -> u64 { of(record, name).filter_map(|line| line.get(key)?.as_u64()).sum() };
         let [tried, refused, reset, otherwise] = ["tried", "refused", "reset", "lostOtherwise"].map(sum);
         let rounds = of(record, name).count();
-        writeln!(output, "{name:<10}{rounds:>8}{tried:>8}{refused:>10}{reset:>8}{otherwise:>18}")?;
+        writeln!(output, "{name:<12}{rounds:>8}{tried:>8}{refused:>10}{reset:>8}{otherwise:>18}")?;
         lost += refused + reset + otherwise;
     }
     ensure!(lost == 0, "{lost} connections were lost: see {}", record.path().display());
