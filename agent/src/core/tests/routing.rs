@@ -221,14 +221,41 @@ fn e5_what_an_earlier_watch_says_is_nothing_to_a_later_drain() {
     assert_eq!(world.holding(), [Condition::Routing]);
 }
 
-#[test]
-fn e6_a_load_balancers_window_holds_the_drain() {
+/// The hook was called, with a window of 10 s, and `web` has a `healthCheckNodePort`.
+fn behind_a_load_balancer() -> World {
     let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
     let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
     let mut service = world.cluster.service(TrafficPolicy::Cluster);
     service.health_check_node_port = Some(32_000);
     world.cluster.services.insert(service.name.clone(), service);
     world.hook();
+    world
+}
+
+#[test]
+fn e6_the_port_to_ask_is_told_while_a_drain_runs() {
+    let mut world = behind_a_load_balancer();
+    let ports: Vec<_> = world.core.local_ports().into_iter().collect();
+    assert_eq!(ports, [(ServiceName("web".to_owned()), 32_000)]);
+    world.run_out();
+    assert!(world.core.local_ports().is_empty(), "the drain is over");
+}
+
+#[test]
+fn the_nodes_are_counted_by_what_they_have_shown() {
+    let mut world = withdrawn(with_routing());
+    let tally = world.core.node_tally();
+    assert_eq!((tally.pending, tally.assumed), (2, 0));
+    world.syncs(2600);
+    world.connect(80);
+    world.syncs(3100);
+    let tally = world.core.node_tally();
+    assert_eq!((tally.pending, tally.assumed), (0, 2));
+}
+
+#[test]
+fn e6_a_load_balancers_window_holds_the_drain() {
+    let mut world = behind_a_load_balancer();
     world.run_to(100);
     world.slice(&[(1, LEAVING), (2, READY)]);
     world.run_to(2500);
@@ -242,12 +269,7 @@ fn e6_a_load_balancers_window_holds_the_drain() {
 
 #[test]
 fn e6_starts_again_where_a_gap_may_have_hidden_a_withdrawal() {
-    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
-    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
-    let mut service = world.cluster.service(TrafficPolicy::Cluster);
-    service.health_check_node_port = Some(32_000);
-    world.cluster.services.insert(service.name.clone(), service);
-    world.hook();
+    let mut world = behind_a_load_balancer();
     world.run_to(100);
     world.slice(&[(1, LEAVING), (2, READY)]);
     world.run_to(5000);
@@ -263,12 +285,7 @@ fn e6_starts_again_where_a_gap_may_have_hidden_a_withdrawal() {
 
 #[test]
 fn e6_counts_from_the_first_zero_of_this_node() {
-    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
-    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
-    let mut service = world.cluster.service(TrafficPolicy::Cluster);
-    service.health_check_node_port = Some(32_000);
-    world.cluster.services.insert(service.name.clone(), service);
-    world.hook();
+    let mut world = behind_a_load_balancer();
     local_endpoints(&mut world, 1);
     world.run_to(100);
     world.slice(&[(1, LEAVING), (2, READY)]);
