@@ -5,6 +5,7 @@ mod build_ebpf;
 mod check_ebpf;
 mod coverage;
 mod demo;
+mod disk_space;
 mod lab;
 mod lab_program;
 mod lint;

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: what CI runs, with the time of each step.
 
 use std::{
+    env,
     path::Path,
     time::{Duration, Instant},
 };
@@ -9,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     check_ebpf::{self, Rebuild},
-    lint, process, setup, workspace,
+    disk_space, lint, process, setup, workspace,
 };
 
 /// A step that has run.
@@ -21,6 +22,7 @@ struct Step {
 
 pub(crate) fn run(root: &Path, rebuild: Rebuild, arguments: &[String]) -> Result<()> {
     let mut steps = vec![step("setup", || {
+        [root, &env::temp_dir()].into_iter().try_for_each(disk_space::warn)?;
         setup::programs(setup::Purpose::Test)?;
         setup::kubernetes()?;
         setup::kernel_toolchain().map(drop)
