@@ -59,7 +59,8 @@ fn phases(kind: ServerKind, readiness: u16, versions: &[Version]) -> Value {
     mark(&agent);
     let call = agent.drain().unwrap();
     let health = *pair.targets(readiness).first().unwrap();
-    let announced = await_journal(&agent, "was told: announce");
+    let started = await_journal(&agent, "called the hook");
+    await_journal(&agent, "was told: announce");
     await_condition("every client that stays asked to leave", SOON, || {
         staying.iter().all(|(_, client)| client.so_far().asked_to_leave > 0)
     })
@@ -71,7 +72,7 @@ fn phases(kind: ServerKind, readiness: u16, versions: &[Version]) -> Value {
 
     await_condition("readiness that fails", SOON, || ready(&pair.client, health, "/ready") == 503).unwrap();
     let failed = await_journal(&agent, "was told: fail-readiness");
-    assert!(failed >= announced + 1450, "readiness failed {} ms after the announcement", failed - announced);
+    assert!(failed >= started + 1500, "readiness failed {} ms after the hook's call", failed - started);
     let before = fresh.so_far().served_by("a");
     await_condition("new connections after both", SOON, || fresh.so_far().served_by("a") > before + 50).unwrap();
     assert!(call.answered().unwrap().is_none(), "clients still come");
