@@ -257,8 +257,8 @@ impl Core {
             since,
             withdrawal: drain.withdrawal.as_ref(),
         });
-        drain.note(holds, evidence.taken_at, now);
-        Some(holds.next())
+        let known = drain.note(holds, evidence.taken_at, now);
+        Some(holds.next(&known))
     }
 
     /// Where quiet counts from at the earliest, by what `evidence` shows.

@@ -83,13 +83,15 @@ impl Drain {
         }
     }
 
-    /// Takes over what the conditions say at `now`, by evidence that was taken at `taken_at`.
-    pub(super) fn note(&mut self, holds: Holds, taken_at: Monotonic, now: Monotonic) {
+    /// Takes over what the conditions say at `now`, by evidence that was taken at `taken_at`. Returns what is known then.
+    pub(super) fn note(&mut self, holds: Holds, taken_at: Monotonic, now: Monotonic) -> Holds {
         for (condition, until) in holds.held(self.holds, taken_at, now) {
             let known = self.held.entry(condition).or_insert(until);
             *known = until.max(*known);
         }
-        self.holds = Some(holds.or(self.holds, taken_at));
+        let known = holds.or(self.holds, taken_at);
+        self.holds = Some(known);
+        known
     }
 
     /// C9: from when on the consistent read is wanted, by what else holds; `None` while nobody knows.
