@@ -11,8 +11,8 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("drain.handshakeGrace", "How long a handshake under way holds the drain"),
     (
         "drain.maxWait",
-        "The bound: no drain lasts longer; auto: Kubernetes' default grace period of 30s less drain.stop-reserve, \
-         whatever the pod's own is",
+        "The bound: no drain lasts longer; auto: the pod's grace period less drain.stop-reserve; Kubernetes' default of 30s \
+         is taken where the pod cannot be read",
     ),
     ("drain.minWait", "No drain ends before this"),
     ("drain.quietPeriod", "No new connection for this long, on every listener and family, is quiet"),

@@ -11,7 +11,7 @@ pub(super) fn main(config: Config) -> Exit {
             return Exit::Usage;
         }
     };
-    for warning in config.warnings() {
+    for warning in config.warnings(None) {
         tracing::warn!("{warning}");
     }
     // One thread: the agent is idle nearly always, and shares the pod's memory limit.

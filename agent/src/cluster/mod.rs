@@ -6,12 +6,13 @@
 //! | Kubernetes' objects as the core's | [`convert`] |
 //! | list and watch (C10) | [`follow`], [`resources`] |
 //! | consistent reads (C9, S5) | [`read`] |
+//! | what the agent's own pod is like | [`own_pod`] |
 //! | the list of nodes, and who is asked | [`nodes`] |
 //! | health servers (C1, C2, E6) | [`health`] |
 //! | all of it, for one drain | [`observer`] |
 //! | what `check` tries | [`preflight`](mod@preflight) |
 //!
-//! Nothing runs at rest, and nothing here decides: what fails is told as it is.
+//! Nothing runs at rest, but for a read of the own pod at the start, and nothing here decides: what fails is told as it is.
 //!
 //! [`ClusterEvent`]: crate::core::cluster::ClusterEvent
 
@@ -21,6 +22,7 @@ mod follow;
 pub mod health;
 mod nodes;
 mod observer;
+mod own_pod;
 mod preflight;
 mod read;
 mod refusal;
@@ -32,5 +34,6 @@ mod sink;
 mod tests;
 
 pub use access::{Access, AccessError};
-pub use observer::Observer;
+pub use convert::pod::{Container, Hook, OwnPod, ProbePort};
+pub use observer::{Observer, Told};
 pub use preflight::{HealthAnswer, Preflight, Tried, preflight};

@@ -16,9 +16,11 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     access::{Access, namespace},
+    convert::pod::OwnPod,
     follow::follow,
     health::{self, Connections, Manner, Rate},
     nodes::{self, Known, NodesSetup},
+    own_pod,
     read::{self, Allowed},
     refusal::Refusal,
     sink::{Sink, WAITING},
@@ -48,7 +50,17 @@ pub struct Observer {
     connections: Arc<Connections>,
     left_out: Arc<AtomicU64>,
     events: mpsc::Sender<Event>,
+    own_pod: mpsc::Sender<OwnPod>,
     under_way: Option<Observation>,
+}
+
+/// What an observer tells.
+#[derive(Debug)]
+pub struct Told {
+    /// What the cluster says, in drains.
+    pub events: mpsc::Receiver<Event>,
+    /// What the agent's own pod is like, whenever it has been read.
+    pub own_pod: mpsc::Receiver<OwnPod>,
 }
 
 /// One drain's. All its tasks end with it.
@@ -67,11 +79,34 @@ struct Observation {
 }
 
 impl Observer {
-    /// At rest. What it tells comes out of the receiver.
-    pub fn new(access: Access, pod: Pod, routing: Routing) -> (Self, mpsc::Receiver<Event>) {
+    /// At rest.
+    pub fn new(access: Access, pod: Pod, routing: Routing) -> (Self, Told) {
         let (events, received) = mpsc::channel(WAITING);
-        let connections = Arc::default();
-        (Self { access, pod, routing, connections, left_out: Arc::default(), events, under_way: None }, received)
+        let (own_pod, received_own) = mpsc::channel(1);
+        let (connections, left_out) = (Arc::default(), Arc::default());
+        let observer = Self { access, pod, routing, connections, left_out, events, own_pod, under_way: None };
+        (observer, Told { events: received, own_pod: received_own })
+    }
+
+    /// Reads the agent's own pod once, beside whatever else happens: nothing waits for it. The task ends with the read, and
+    /// with it the connection.
+    pub fn read_own_pod(&self) {
+        if self.pod.name.is_empty() {
+            tracing::warn!("the pod's grace period and probes are not known: {NO_NAME}");
+            return;
+        }
+        let (access, pod, timeout) = (self.access.clone(), self.pod.clone(), self.routing.poll.timeout);
+        let told = self.own_pod.clone();
+        tokio::spawn(async move {
+            match own_pod::at_start(&access, &pod, timeout).await {
+                // If this fails the same waits there already, from a drain.
+                Ok(own) => drop(told.try_send(own)),
+                Err(why) => tracing::warn!(
+                    "the pod's grace period and probes are not known: {why}; let the pod's service account get pods in its \
+                     namespace, or set drain.maxWait where terminationGracePeriodSeconds is not 30"
+                ),
+            }
+        });
     }
 
     /// How many parts of objects could not be read and were left out, since the agent started.
@@ -140,6 +175,7 @@ impl Observer {
             namespace: namespace.clone(),
             name: self.pod.name.clone(),
             uid: self.pod.uid.clone(),
+            own: self.own_pod.clone(),
         };
         tasks.spawn(tell_of_pod(reading, sink.clone()));
         if routing.kube_proxy_healthz_port == 0 {
@@ -283,6 +319,7 @@ struct ReadPod {
     namespace: String,
     name: String,
     uid: String,
+    own: mpsc::Sender<OwnPod>,
 }
 
 async fn pod_outcome(client: &Client, access: &Access, namespace: &str, name: &str, uid: Option<&str>) -> PodRead {
@@ -290,7 +327,7 @@ async fn pod_outcome(client: &Client, access: &Access, namespace: &str, name: &s
         return PodRead::Forbidden(NO_NAME.to_owned());
     }
     match read::pod(client, access, namespace, name, uid, READ_PATIENCE).await {
-        Ok((outcome, _)) => outcome,
+        Ok(shown) => shown.outcome,
         Err(Refusal::Denied(why)) => PodRead::Forbidden(why),
         Err(refusal) => PodRead::Failed(refusal.words().to_owned()),
     }
@@ -311,7 +348,14 @@ async fn tell_of_pod(pod: ReadPod, sink: Sink) {
     loop {
         let read = read::pod(&pod.client, &pod.access, &pod.namespace, &pod.name, uid, READ_PATIENCE).await;
         let event = match read {
-            Ok((_, paths)) => ClusterEvent::PodPaths(paths.into_iter().collect()),
+            Ok(shown) => {
+                if let Some(own) = shown.own {
+                    // A fault at the agent's start shall not have made this drain's bound a shorter one. If there is no
+                    // room, the same waits there already.
+                    drop(pod.own.try_send(own));
+                }
+                ClusterEvent::PodPaths(shown.paths.into_iter().collect())
+            }
             Err(Refusal::Denied(why)) => pod_unknown(&why),
             Err(_) => {
                 tokio::time::sleep(POD_AGAIN).await;

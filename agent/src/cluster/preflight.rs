@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::{
     access::{Access, AccessError, namespace},
-    convert::{self, NodeTarget},
+    convert::{self, NodeTarget, pod::OwnPod},
     health::{Asked, connect, outcome},
     read,
     refusal::Refusal,
@@ -47,6 +47,8 @@ pub struct Preflight {
     pub nodes: Tried,
     /// Get of the own pod.
     pub pod: Tried,
+    /// What it is like, where it may be read.
+    pub own: Option<OwnPod>,
     /// The nodes' health servers: how many gave each answer, the most frequent first. Empty where no node is known.
     pub health: Vec<(usize, HealthAnswer)>,
 }
@@ -75,8 +77,11 @@ pub async fn preflight(access: &Access, pod: &Pod, routing: &Routing) -> Result<
         }
         let uid = Some(pod.uid.as_str()).filter(|uid| !uid.is_empty());
         match read::pod(&client, access, &namespace, &pod.name, uid, PATIENCE).await {
-            Ok((PodRead::NotTerminating, _)) => Ok(format!("{namespace}/{} may be read", pod.name)),
-            Ok(_) => Ok(format!("{namespace}/{} may be read, and is terminating or not there", pod.name)),
+            Ok(shown) => {
+                let state =
+                    if shown.outcome == PodRead::NotTerminating { "" } else { ", and is terminating or not there" };
+                Ok((format!("{namespace}/{} may be read{state}", pod.name), shown.own))
+            }
             Err(refusal) => Err(refusal.words().to_owned()),
         }
     };
@@ -86,7 +91,11 @@ pub async fn preflight(access: &Access, pod: &Pod, routing: &Routing) -> Result<
         Ok(targets) => (Ok(format!("{} nodes seen", targets.len())), ask_all(&targets, routing).await),
         Err(refusal) => (Err(refusal.words().to_owned()), Vec::new()),
     };
-    Ok(Preflight { slices, services, nodes, pod: own, health })
+    let (pod, own) = match own {
+        Ok((found, own)) => (Ok(found), own),
+        Err(why) => (Err(why), None),
+    };
+    Ok(Preflight { slices, services, nodes, pod, own, health })
 }
 
 async fn list_and_watch<K>(api: Api<K>) -> Tried

@@ -14,7 +14,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::{access::Access, convert, refusal::Refusal};
+use super::{
+    access::Access,
+    convert::{self, pod::OwnPod},
+    refusal::Refusal,
+};
 use crate::core::{
     cluster::{Node, NodeName, ResourceVersion, ServiceName, SliceName, Snapshot},
     termination::PodRead,
@@ -103,8 +107,17 @@ pub(super) async fn nodes_selected(
     Ok(names)
 }
 
-/// The pod's own object: whether it is terminating, and the ways to it that no Service shows. A pod that is not there has
-/// been deleted.
+/// What a read of the agent's own pod shows.
+pub(super) struct PodShown {
+    /// S5: whether it is terminating.
+    pub(super) outcome: PodRead,
+    /// W8: the ways to it that no Service shows.
+    pub(super) paths: Vec<NotObserved>,
+    /// What it is like; `None` where it is not there any more.
+    pub(super) own: Option<OwnPod>,
+}
+
+/// The pod's own object. A pod that is not there has been deleted.
 ///
 /// # Errors
 /// See [`Refusal`].
@@ -115,12 +128,16 @@ pub(super) async fn pod(
     name: &str,
     uid: Option<&str>,
     patience: Duration,
-) -> Result<(PodRead, Vec<NotObserved>), Refusal> {
+) -> Result<PodShown, Refusal> {
     access.turn().await;
     match timeout(patience, Api::<Pod>::namespaced(client.clone(), namespace).get(name)).await {
-        Ok(Ok(pod)) => Ok((convert::pod_read(&pod, uid), convert::pod_paths(&pod))),
+        Ok(Ok(pod)) => Ok(PodShown {
+            outcome: convert::pod_read(&pod, uid),
+            paths: convert::pod_paths(&pod),
+            own: convert::pod::is_ours(&pod, uid).then(|| convert::pod::own(&pod)),
+        }),
         Ok(Err(error)) => match Refusal::from(&error) {
-            Refusal::Absent => Ok((PodRead::Terminating, Vec::new())),
+            Refusal::Absent => Ok(PodShown { outcome: PodRead::Terminating, paths: Vec::new(), own: None }),
             refusal => Err(refusal),
         },
         Err(_elapsed) => Err(Refusal::timed_out()),

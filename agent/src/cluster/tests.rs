@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    Access, Observer,
+    Access, Observer, OwnPod, Told,
     scripted_server::{Does, Server, http},
 };
 use crate::{
@@ -37,6 +37,7 @@ struct World {
     server: Server,
     observer: Observer,
     events: mpsc::Receiver<Event>,
+    own_pod: mpsc::Receiver<OwnPod>,
     _file: tempfile::NamedTempFile,
 }
 
@@ -62,8 +63,8 @@ impl World {
         let mut routing = Routing { kube_proxy_healthz_port: 0, ..Routing::default() };
         routing.poll.timeout = timeout;
         let access = Access::by_file(file.path().to_str().expect("UTF-8"));
-        let (observer, events) = Observer::new(access, pod, routing);
-        Self { server, observer, events, _file: file }
+        let (observer, Told { events, own_pod }) = Observer::new(access, pod, routing);
+        Self { server, observer, events, own_pod, _file: file }
     }
 
     async fn begin(&mut self) {
@@ -313,9 +314,79 @@ async fn at_rest_there_is_no_connection() {
     world.next(|event| matches!(event, ClusterEvent::ServicesListed(_)).then_some(())).await;
     assert!(world.server.open() > 0);
     world.observer.forget();
+    all_closed(&world.server).await;
+}
+
+fn own_pod(grace: u64) -> Does {
+    let probe = json!({"tcpSocket": {"port": 8080}, "periodSeconds": 5});
+    let spec = json!({"terminationGracePeriodSeconds": grace, "containers": [{"name": "web", "livenessProbe": probe}]});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-1", "uid": "1"}, "spec": spec});
+    Does::Answers(http(200, &pod.to_string()))
+}
+
+async fn all_closed(server: &Server) {
     let deadline = Instant::now() + DEADLINE;
-    while world.server.open() > 0 {
-        assert!(Instant::now() < deadline, "{} connections stay", world.server.open());
+    while server.open() > 0 {
+        assert!(Instant::now() < deadline, "{} connections stay", server.open());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn the_own_pod_is_read_once_at_the_start_and_no_connection_stays() {
+    let mut world = World::with(|_, _| own_pod(120)).await;
+    world.observer.read_own_pod();
+    let own = tokio::time::timeout(DEADLINE, world.own_pod.recv()).await.expect("in time").expect("it goes on");
+    assert_eq!((own.grace_period, own.probes.len()), (Some(Duration::from_mins(2)), 1));
+    all_closed(&world.server).await;
+    assert_eq!(world.server.requests.recv().await.map(|(_, path)| path).as_deref(), Some(POD));
+    assert!(world.server.requests.try_recv().is_err(), "it is asked once");
+}
+
+#[tokio::test]
+async fn a_fault_is_tried_again_and_a_right_that_is_missing_is_not() {
+    for (code, requests) in [(503, 2), (403, 1)] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let mut world = World::with(move |_, _| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => refused(code, "not now"),
+            _ => own_pod(40),
+        })
+        .await;
+        world.observer.read_own_pod();
+        if code == 503 {
+            let own = tokio::time::timeout(DEADLINE, world.own_pod.recv()).await.expect("in time").expect("it goes on");
+            assert_eq!(own.grace_period, Some(Duration::from_secs(40)));
+        } else {
+            while asked.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            all_closed(&world.server).await;
+            // A second try would come within this.
+            assert!(tokio::time::timeout(Duration::from_secs(3), world.own_pod.recv()).await.is_err());
+        }
+        all_closed(&world.server).await;
+        assert_eq!(asked.load(Ordering::SeqCst), requests, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_tells_what_a_start_without_the_api_server_could_not() {
+    let mut world = World::with(|path, query| match path {
+        POD => own_pod(300),
+        _ if query.contains_key("watch") => watch(&[], false),
+        _ => nothing(path),
+    })
+    .await;
+    let paths = |event: &ClusterEvent| match event {
+        ClusterEvent::PodPaths(paths) => paths.is_empty().then_some(()),
+        _ => None,
+    };
+    // Nobody takes it in: no drain waits for that.
+    for _ in 0..3 {
+        world.begin().await;
+        world.next(paths).await;
+    }
+    let own = world.own_pod.try_recv().expect("it has been read");
+    assert_eq!(own.grace_period, Some(Duration::from_mins(5)));
 }

@@ -6,6 +6,7 @@ mod duration;
 mod environment;
 mod error;
 mod file;
+mod grace;
 mod keys;
 mod layer;
 mod model;

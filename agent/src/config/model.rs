@@ -98,10 +98,10 @@ pub struct Drain {
     /// No drain ends before this, counted from the hook's call. At most the bound; default 0s.
     #[serde(with = "duration")]
     pub min_wait: Duration,
-    /// The bound: no drain lasts longer, counted from the hook's call. Default `auto`. See [`Drain::bound`].
+    /// The bound: no drain lasts longer, counted from the hook's call. Default `auto`. See [`Drain::bound_within`].
     pub max_wait: MaxWait,
     /// What `maxWait: auto` leaves of the grace period for the server's own stop, and how long the agent stays after
-    /// the bound. Less than 30s with `auto`; default 10s. Too little, and kubelet kills the server before it has
+    /// the bound. Less than the grace period with `auto`; default 10s. Too little, and kubelet kills the server before it has
     /// finished its connections.
     #[serde(with = "duration")]
     pub stop_reserve: Duration,
@@ -124,7 +124,8 @@ pub struct Drain {
 /// The bound of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaxWait {
-    /// The default grace period, 30 s, less `stopReserve`. This version does not read the pod's own.
+    /// The pod's `terminationGracePeriodSeconds`, less `stopReserve`. See [`Drain::bound_within`]. Kubernetes' default, 30 s,
+    /// is taken where the API server does not let the agent read its own pod.
     #[default]
     Auto,
     /// This long.
@@ -236,16 +237,6 @@ impl Default for Drain {
             handshake_grace: Duration::from_secs(3),
             exit_at_connections: None,
             restart_guard: Duration::from_secs(5),
-        }
-    }
-}
-
-impl Drain {
-    /// How long a drain lasts at most: `maxWait`, or what [`DEFAULT_GRACE`] leaves over `stopReserve`.
-    pub fn bound(&self) -> Duration {
-        match self.max_wait {
-            MaxWait::Auto => DEFAULT_GRACE.saturating_sub(self.stop_reserve),
-            MaxWait::Fixed(bound) => bound,
         }
     }
 }

@@ -274,25 +274,33 @@ fn what_does_not_fit_together_is_refused() {
     assert!(matches!(error, ConfigError::NothingWatched { .. }));
     let error = refused(file("drain: { quietPeriod: 0s }"), &["drain.quietPeriod"]);
     assert!(matches!(error, ConfigError::QuietPeriodZero { .. }));
-    let error = refused(flag("drain.quiet-period", "21s"), &["drain.quietPeriod = 21s", "auto = 20s (the default)"]);
+    let alone = |drain: &str| file(&format!("{{ routing: {{ enabled: false }}, drain: {{ {drain} }} }}"));
+    let error = refused(alone("quietPeriod: 21s"), &["drain.quietPeriod = 21s", "auto = 20s (the default)"]);
     assert!(matches!(error, ConfigError::QuietPeriodAboveMaxWait { .. }));
     let error = refused(file("drain: { minWait: 9s, maxWait: 8s }"), &["drain.minWait = 9s", "drain.maxWait = 8s"]);
     assert!(matches!(error, ConfigError::MinWaitAboveMaxWait { .. }));
-    let error = refused(file("drain: { stopReserve: 30s }"), &["drain.stopReserve = 30s"]);
+    let error = refused(alone("stopReserve: 30s"), &["drain.stopReserve = 30s"]);
     assert!(matches!(error, ConfigError::NothingLeft { .. }));
+    // The pod's grace period may be longer than the default: it is read only later.
+    for fits in ["quietPeriod: 21s", "stopReserve: 30s", "minWait: 40s"] {
+        assert!(file(&format!("drain: {{ {fits} }}")).is_ok(), "{fits}");
+    }
     assert!(file("drain: { stopReserve: 30s, maxWait: 60s }").is_ok());
 }
 
 #[test]
 fn what_is_odd_is_warned_of() {
-    assert_eq!(Config::default().warnings(), [""; 0]);
-    let warnings = file("drain: { retryWait: 8s, maxWait: 5s }").expect("allowed").warnings();
+    assert_eq!(Config::default().warnings(None), [""; 0]);
+    let warnings = file("drain: { retryWait: 8s, maxWait: 5s }").expect("allowed").warnings(None);
     assert!(warnings.iter().any(|warning| warning.contains("retryWait")), "{warnings:?}");
-    assert_eq!(flag("server.address", "127.0.0.1:0").expect("allowed").warnings().len(), 1);
+    assert_eq!(flag("server.address", "127.0.0.1:0").expect("allowed").warnings(None).len(), 1);
     let warned = |text: &str, part: &str| {
-        let warnings = file(text).expect("allowed").warnings();
+        let warnings = file(text).expect("allowed").warnings(None);
         assert!(warnings.iter().any(|warning| warning.contains(part)), "{warnings:?}");
     };
+    warned("drain: { stopReserve: 30s }", "until the pod's grace period has been read, drains last at most 15s");
+    let reserving = file("drain: { stopReserve: 30s }").expect("allowed");
+    assert_eq!(reserving.warnings(Some(Duration::from_secs(60))), [""; 0]);
     warned("readiness: { failAfter: 1s }", "readiness.failAfter is without effect");
     warned(
         "{ proxy: { kind: envoy }, readiness: { failAfter: 40s } }",

@@ -2,12 +2,12 @@
 
 mod proxy;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use lastsyn_common::counters::MOST_IGNORED;
 
 use super::{
-    Config, ConfigError, MaxWait, Network, Watch,
+    Config, ConfigError, DEFAULT_GRACE, MaxWait, Network, Watch,
     duration::format,
     origin::{Origins, Setting},
 };
@@ -79,34 +79,42 @@ fn no_port_twice(ports: &[Port], setting: impl Fn() -> Box<Setting>) -> Result<(
 
 fn check_drain(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
     let drain = &config.drain;
-    let bound = drain.bound();
-    let bound_setting = || match drain.max_wait {
-        MaxWait::Auto => origins.setting("drain.maxWait", format_args!("auto = {}", format(bound))),
-        MaxWait::Fixed(_) => origins.setting("drain.maxWait", format(bound)),
-    };
-    if drain.max_wait == MaxWait::Auto && bound.is_zero() {
-        let reserve = origins.setting("drain.stopReserve", format(drain.stop_reserve));
-        return Err(ConfigError::NothingLeft { reserve });
-    }
     let quiet = || origins.setting("drain.quietPeriod", format(drain.quiet_period));
     if drain.quiet_period.is_zero() {
         return Err(ConfigError::QuietPeriodZero { setting: quiet() });
     }
+    let (bound, bound_setting) = match drain.max_wait {
+        MaxWait::Fixed(bound) => (bound, origins.setting("drain.maxWait", format(bound))),
+        // By the pod's own grace period, which is not known yet.
+        MaxWait::Auto if config.routing.enabled => return Ok(()),
+        MaxWait::Auto => {
+            let left = drain.left_of(DEFAULT_GRACE);
+            if left.is_zero() {
+                let reserve = origins.setting("drain.stopReserve", format(drain.stop_reserve));
+                return Err(ConfigError::NothingLeft { reserve });
+            }
+            (left, origins.setting("drain.maxWait", format_args!("auto = {}", format(left))))
+        }
+    };
     if drain.quiet_period > bound {
-        return Err(ConfigError::QuietPeriodAboveMaxWait { quiet: quiet(), bound: bound_setting() });
+        return Err(ConfigError::QuietPeriodAboveMaxWait { quiet: quiet(), bound: bound_setting });
     }
     if drain.min_wait > bound {
         let floor = origins.setting("drain.minWait", format(drain.min_wait));
-        return Err(ConfigError::MinWaitAboveMaxWait { floor, bound: bound_setting() });
+        return Err(ConfigError::MinWaitAboveMaxWait { floor, bound: bound_setting });
     }
     Ok(())
 }
 
 impl Config {
-    /// What is allowed and probably not meant, a sentence each, for the log at start.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let (retry, bound) = (self.drain.retry_wait, self.drain.bound());
+    /// What is allowed and probably not meant, a sentence each, in a pod with this grace period, as far as it is known.
+    pub fn warnings(&self, grace: Option<Duration>) -> Vec<String> {
+        let bound = self.drain.bound_within(grace);
+        let mut warnings = match grace {
+            Some(grace) => self.drain.grace_warnings(grace),
+            None => self.without_grace(bound),
+        };
+        let retry = self.drain.retry_wait;
         if retry > bound {
             warnings.push(format!(
                 "drain.retryWait ({}) is longer than the bound of a drain ({}): a drain in which a SYN was dropped \
@@ -121,8 +129,23 @@ impl Config {
                 self.server.address
             ));
         }
-        warnings.extend(proxy::warnings(self));
+        warnings.extend(proxy::warnings(self, bound));
         warnings
+    }
+
+    fn without_grace(&self, bound: Duration) -> Vec<String> {
+        let drain = &self.drain;
+        if drain.max_wait != MaxWait::Auto || drain.left_of(DEFAULT_GRACE) >= drain.shortest() {
+            return Vec::new();
+        }
+        vec![format!(
+            "until the pod's grace period has been read, drains last at most {}: drain.stopReserve ({}) leaves less of \
+             Kubernetes' default of {} than the shortest drain takes ({})",
+            format(bound),
+            format(drain.stop_reserve),
+            format(DEFAULT_GRACE),
+            format(drain.shortest()),
+        )]
     }
 }
 

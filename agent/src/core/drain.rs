@@ -125,6 +125,7 @@ impl Core {
                 self.own_hook = Some(now);
                 self.termination_shown(Sign::OwnHook, now);
             }
+            Event::MaxWaitKnown(max_wait) => self.max_wait_known(max_wait),
             Event::Cluster(observation, event) => self.cluster_says(observation, &event, now),
             Event::PodRead(id, outcome) => self.pod_read(id, &outcome, now),
             Event::Told(phase, outcome) => {
@@ -257,8 +258,8 @@ impl Core {
             since,
             withdrawal: drain.withdrawal.as_ref(),
         });
-        drain.note(holds, evidence.taken_at, now);
-        Some(holds.next())
+        let known = drain.note(holds, evidence.taken_at, now);
+        Some(holds.next(&known))
     }
 
     /// Where quiet counts from at the earliest, by what `evidence` shows.

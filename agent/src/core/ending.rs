@@ -99,21 +99,30 @@ impl Holds {
         }))
     }
 
-    /// What is to be done.
-    pub(super) fn next(&self) -> Next {
+    /// What is to be done. `known` is what is known with the readings before ([`or`](Self::or)).
+    pub(super) fn next(&self, known: &Self) -> Next {
         let (mut not_before, mut by, mut open, mut awaited, mut unread) = (None, None, false, false, false);
-        for (_, hold) in &self.0 {
+        let (mut unasked, mut was_open) = (false, false);
+        for ((_, hold), (_, known)) in self.0.iter().zip(&known.0) {
             match hold {
                 Hold::Met => {}
                 Hold::Until(time) => not_before = not_before.max(Some(*time)),
                 Hold::AtMost(time) => by = by.max(Some(*time)),
                 Hold::Open => open = true,
-                Hold::Awaited | Hold::Unasked => awaited = true,
-                Hold::Unread => unread = true,
+                Hold::Awaited => awaited = true,
+                Hold::Unasked => unasked = true,
+                Hold::Unread => {
+                    unread = true;
+                    was_open |= *known == Hold::Open;
+                }
             }
         }
         if awaited && not_before.is_none() {
             return Next::Await;
+        }
+        if unasked && not_before.is_none() {
+            // It is asked about once the others are met, and one that may be met at any time is not seen to be by waiting.
+            return if open || was_open { Next::Look(None) } else { Next::Await };
         }
         match (not_before, open, by, unread) {
             (Some(until), ..) => Next::Wait { until, unread },

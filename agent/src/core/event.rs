@@ -37,6 +37,8 @@ pub enum Event {
     Terminate,
     /// The agent's own preStop hook was called (`lastsyn drain --mark`): the pod is terminating (S5).
     OwnHookCalled,
+    /// S1: how long a drain may last has become known, as the pod's grace period has.
+    MaxWaitKnown(Duration),
     /// What the cluster says, to the one who asked for it.
     Cluster(ObservationId, Arc<ClusterEvent>),
     /// What came of [`Action::ReadPod`].

@@ -93,6 +93,7 @@ pub(super) fn weight(event: &Event) -> usize {
         | Event::HookLeft { .. }
         | Event::Terminate
         | Event::OwnHookCalled
+        | Event::MaxWaitKnown(_)
         | Event::PodRead(..)
         | Event::Told(..) => 1,
     }

@@ -10,6 +10,7 @@ use super::{
     cluster::ObservationId,
     confirm::StatusGiven,
     counts::CountsBefore,
+    drain::Core,
     ending::Holds,
     event::{CallerId, Evidence, SensorState},
     phase::{Phases, Situation},
@@ -83,13 +84,22 @@ impl Drain {
         }
     }
 
-    /// Takes over what the conditions say at `now`, by evidence that was taken at `taken_at`.
-    pub(super) fn note(&mut self, holds: Holds, taken_at: Monotonic, now: Monotonic) {
+    /// S1: the bound is at least this long after the hook's call. It never becomes an earlier one: what had not been known
+    /// is no reason to end.
+    pub(super) fn extend(&mut self, max_wait: Duration) -> Monotonic {
+        self.bound = self.bound.max(self.started + max_wait);
+        self.bound
+    }
+
+    /// Takes over what the conditions say at `now`, by evidence that was taken at `taken_at`. Returns what is known then.
+    pub(super) fn note(&mut self, holds: Holds, taken_at: Monotonic, now: Monotonic) -> Holds {
         for (condition, until) in holds.held(self.holds, taken_at, now) {
             let known = self.held.entry(condition).or_insert(until);
             *known = until.max(*known);
         }
-        self.holds = Some(holds.or(self.holds, taken_at));
+        let known = holds.or(self.holds, taken_at);
+        self.holds = Some(known);
+        known
     }
 
     /// C9: from when on the consistent read is wanted, by what else holds; `None` while nobody knows.
@@ -127,5 +137,15 @@ impl Drain {
     /// What is known to hold the end.
     pub(super) fn holding(&self) -> Vec<Condition> {
         self.holds.map_or_else(Vec::new, |holds| holds.holding().collect())
+    }
+}
+
+impl Core {
+    /// S1: takes over how long drains may last. The one under way lasts as long too, where that is longer.
+    pub(super) fn max_wait_known(&mut self, max_wait: Duration) {
+        self.settings.max_wait = max_wait;
+        if let Some(drain) = &mut self.drain {
+            self.bound = Some(drain.extend(max_wait));
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! The loop's side of the cluster: what the core wants done, and what it is to be told of what came of it.
 
-use std::{collections::BTreeSet, net::IpAddr};
-
-use tokio::sync::mpsc;
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use crate::{
-    cluster::{Access, Observer},
-    config::Config,
+    cluster::{Access, Observer, OwnPod, Told},
+    config::{Config, Drain, MaxWait, format_duration},
     core::{
         clock::Monotonic,
         cluster::{ClusterEvent, NodeName},
@@ -23,8 +21,12 @@ const AT_ONCE: usize = 32;
 /// The cluster, where it is watched.
 pub(super) struct Cluster {
     observer: Observer,
-    events: mpsc::Receiver<Event>,
+    told: Told,
     host_ips: Vec<IpAddr>,
+    /// What the operator says of the bound.
+    drain: Drain,
+    /// The pod's grace period, once it has been read.
+    grace_period: Option<Duration>,
     /// The last change that the pollers know of.
     change: (u64, Option<Monotonic>),
 }
@@ -43,8 +45,10 @@ pub(super) fn cluster(config: &Config) -> Option<Cluster> {
             "pod.nodeName is not set: a Service with a Local policy holds drains for as long as its slices list the pod"
         );
     }
-    let (observer, events) = Observer::new(access, config.pod.clone(), config.routing.clone());
-    Some(Cluster { observer, events, host_ips: config.pod.host_ips.clone(), change: (0, None) })
+    let (observer, told) = Observer::new(access, config.pod.clone(), config.routing.clone());
+    observer.read_own_pod();
+    let host_ips = config.pod.host_ips.clone();
+    Some(Cluster { observer, told, host_ips, drain: config.drain.clone(), grace_period: None, change: (0, None) })
 }
 
 /// What the core is to know of the cluster. `addresses` are those of the network namespace.
@@ -79,11 +83,32 @@ impl Cluster {
         true
     }
 
-    /// The next events; some, at the most.
+    /// The next events; some, at the most, and sometimes none.
     pub(super) async fn next(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        self.events.recv_many(&mut events, AT_ONCE).await;
+        tokio::select! {
+            biased;
+            Some(own) = self.told.own_pod.recv() => events.extend(self.know(&own)),
+            _ = self.told.events.recv_many(&mut events, AT_ONCE) => {}
+        }
         events
+    }
+
+    /// S1: what the pod's grace period says of the bound; nothing where that was known. What of the configuration does not
+    /// fit it is said.
+    fn know(&mut self, own: &OwnPod) -> Option<Event> {
+        let grace = own.grace_period.filter(|grace| self.grace_period.replace(*grace) != Some(*grace))?;
+        let bound = self.drain.bound_within(Some(grace));
+        tracing::info!(
+            grace_period = format_duration(grace),
+            bound = format_duration(bound),
+            probes = own.probes.len(),
+            "the pod has been read"
+        );
+        for warning in self.drain.grace_warnings(grace) {
+            tracing::warn!("{warning}");
+        }
+        (self.drain.max_wait == MaxWait::Auto).then_some(Event::MaxWaitKnown(bound))
     }
 
     /// Takes note of an event before the core has it.

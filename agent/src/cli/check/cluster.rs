@@ -2,7 +2,7 @@
 
 use super::table::Line;
 use crate::{
-    cluster::{Access, HealthAnswer, Preflight, Tried, preflight},
+    cluster::{Access, HealthAnswer, OwnPod, Preflight, Tried, preflight},
     config::Config,
 };
 
@@ -29,30 +29,32 @@ const NODES: Right = Right {
 };
 const POD: Right = Right {
     what: "pod",
-    without: "hostPort, hostNetwork and a load balancer's readiness gate are not known, and drains end `unverified`; let the \
-              pod's service account get pods in its namespace, and set POD_NAME by the downward API",
+    without: "hostPort, hostNetwork and a load balancer's readiness gate are not known, and drains end `unverified`; nor are \
+              the grace period and the hooks; let the pod's service account get pods in its namespace, and set POD_NAME by \
+              the downward API",
 };
 
-/// A line for each thing that was tried.
-pub(super) async fn lines(config: &Config) -> Vec<Line> {
+/// A line for each thing that was tried, and what the pod is like, where that could be read.
+pub(super) async fn lines(config: &Config) -> (Vec<Line>, Option<OwnPod>) {
     if !config.routing.enabled {
         let advice = "clients that pause for longer than drain.quietPeriod while a node lags are not waited for";
-        return vec![Line::note("routing", "not watched: routing.enabled is false", advice)];
+        return (vec![Line::note("routing", "not watched: routing.enabled is false", advice)], None);
     }
     let Some(access) = Access::by_environment() else {
         let advice = "in a pod with a service account, drains wait until every node has heard of the withdrawal";
-        return vec![Line::note("routing", "not watched: there is neither a service account nor KUBECONFIG", advice)];
+        let found = "not watched: there is neither a service account nor KUBECONFIG";
+        return (vec![Line::note("routing", found, advice)], None);
     };
-    let mut lines = match preflight(&access, &config.pod, &config.routing).await {
-        Ok(tried) => of(&access, &tried),
-        Err(error) => vec![Line::warning("api", error.to_string(), SLICES.without)],
+    let (mut lines, own) = match preflight(&access, &config.pod, &config.routing).await {
+        Ok(tried) => (of(&access, &tried), tried.own),
+        Err(error) => (vec![Line::warning("api", error.to_string(), SLICES.without)], None),
     };
     lines.extend(identity(config));
-    lines
+    (lines, own)
 }
 
 fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
-    let Preflight { slices, services, nodes, pod, health } = tried;
+    let Preflight { slices, services, nodes, pod, health, own: _ } = tried;
     let mut lines = vec![if access.has_answered() {
         Line::ok("api", format!("the API server answers, {}", access.words()))
     } else {
@@ -108,6 +110,7 @@ mod tests {
             services: denied(),
             nodes: denied(),
             pod: denied(),
+            own: None,
             health: vec![(2, HealthAnswer::Status), (1, HealthAnswer::Other("connection refused".to_owned()))],
         };
         let text = Table(of(&Access::by_file("/none"), &tried)).to_string();

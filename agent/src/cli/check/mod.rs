@@ -3,6 +3,7 @@
 //! It can be run beside an agent: nothing is attached, so that no agent's sensor is disturbed.
 
 mod cluster;
+mod hooks;
 mod pod;
 mod sensor;
 mod server;
@@ -11,7 +12,7 @@ mod timing;
 
 use super::{exit::Exit, output};
 use crate::{config::Config, sensor::Scope};
-use table::{Line, Table};
+use table::Table;
 
 pub(super) fn main(config: &Config) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -31,15 +32,17 @@ async fn table(config: &Config) -> Table {
     lines.extend(sensor::sensors(config.sensor.strategy, Scope::of(config.sensor.network)));
     lines.push(sensor::counters());
     lines.extend(pod::interfaces().await);
-    lines.push(pod::listeners(config));
+    let (listeners, open) = pod::listeners(config);
+    lines.push(listeners);
     lines.push(pod::agent(config).await);
     lines.extend(server::lines(config).await);
-    lines.extend(timing::lines(config));
-    lines.extend(cluster::lines(config).await);
-    lines.push(Line::note(
-        "hook",
-        "use the exec hook, `lastsyn drain`",
-        "an httpGet hook comes from the node, is refused, and would break with the agent",
-    ));
+    let (cluster, own) = cluster::lines(config).await;
+    let grace = own.as_ref().and_then(|own| own.grace_period);
+    lines.extend(timing::lines(config, grace));
+    lines.extend(cluster);
+    match &own {
+        Some(own) => lines.extend(hooks::lines(&own.containers, &open, config.drain.bound_within(grace))),
+        None => lines.push(hooks::unknown()),
+    }
     Table(lines)
 }

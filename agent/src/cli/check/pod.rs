@@ -58,11 +58,13 @@ pub(super) async fn interfaces() -> Vec<Line> {
     lines
 }
 
-pub(super) fn listeners(config: &Config) -> Line {
+/// What is watched and open, for people and by its numbers.
+pub(super) fn listeners(config: &Config) -> (Line, BTreeSet<u16>) {
     let found = match sockets::read(Depth::Listeners, &BTreeSet::new()) {
         Ok(found) => found,
         Err(error) => {
-            return Line::warning("listeners", error, "without the socket table every drain lasts to its bound");
+            let advice = "without the socket table every drain lasts to its bound";
+            return (Line::warning("listeners", error, advice), BTreeSet::new());
         }
     };
     let own: Vec<u16> = [config.server.address.port()].into_iter().chain(config.proxy.own_ports()).collect();
@@ -72,11 +74,16 @@ pub(super) fn listeners(config: &Config) -> Line {
         }
         Watch::Ports(ports) => ports.iter().any(|watched| watched.number() == port),
     };
-    let ports: Vec<_> = found.listeners.keys().filter(|port| wanted(port.number())).map(ToString::to_string).collect();
-    if ports.is_empty() {
+    let open: BTreeSet<u16> = found.listeners.keys().map(|port| port.number()).filter(|port| wanted(*port)).collect();
+    (tell_listeners(config, &open), open)
+}
+
+fn tell_listeners(config: &Config, open: &BTreeSet<u16>) -> Line {
+    if open.is_empty() {
         let found = "none that is watched is open now";
         return Line::warning("listeners", found, "the server opens its ports later, or listeners.watch names others");
     }
+    let ports: Vec<_> = open.iter().map(ToString::to_string).collect();
     let found = format!("watched and open: {}", ports.join(", "));
     if config.listeners.watch == Watch::Auto && Scope::of(config.sensor.network) == Scope::Node {
         let advice = "the node's listeners are among them, and hold drains; name the pod's ports in listeners.watch";

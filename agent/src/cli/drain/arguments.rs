@@ -21,20 +21,20 @@ const FLAGS: [&str; 6] = ["max-wait", "mark", "json", "strict", "agent", "help"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(in crate::cli) struct Hook {
-    pub(super) bound: Duration,
+    pub(in crate::cli) bound: Duration,
     /// It is the agent's own hook: nothing is held.
-    pub(super) mark: bool,
-    pub(super) json: bool,
-    pub(super) strict: bool,
+    pub(in crate::cli) mark: bool,
+    pub(in crate::cli) json: bool,
+    pub(in crate::cli) strict: bool,
     /// Empty where none was named.
-    pub(super) agents: Vec<Candidate>,
-    pub(super) help: bool,
+    pub(in crate::cli) agents: Vec<Candidate>,
+    pub(in crate::cli) help: bool,
     /// What is wrong, a sentence each.
-    pub(super) problems: Vec<String>,
+    pub(in crate::cli) problems: Vec<String>,
 }
 
 impl Hook {
-    pub(super) fn read(arguments: &[String]) -> Self {
+    pub(in crate::cli) fn read(arguments: &[String]) -> Self {
         let mut hook = Self {
             bound: DEFAULT_BOUND,
             mark: false,

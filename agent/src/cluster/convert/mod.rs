@@ -2,7 +2,7 @@
 //! left out and counted. Nothing here decides; W1 to W8 are the core's.
 
 mod node;
-mod pod;
+pub mod pod;
 mod service;
 mod slice;
 

@@ -1,7 +1,18 @@
 //! The agent's own pod.
 
-use k8s_openapi::api::core::v1::Pod;
+mod containers;
+mod probes;
+#[cfg(test)]
+mod tests;
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container as ApiContainer, Pod, PodSpec};
+
+pub use self::{
+    containers::{Container, Hook, containers},
+    probes::{ProbePort, probe_ports},
+};
 use crate::core::{termination::PodRead, verdict::NotObserved};
 
 /// The condition that eviction by the API, preemption, taints and garbage collection set (KEP-3329).
@@ -12,13 +23,49 @@ const DISRUPTION_TARGET: &str = "DisruptionTarget";
 const BALANCER_GATES: [&str; 3] =
     ["target-health.elbv2.k8s.aws", "target-health.alb.ingress.k8s.aws", "cloud.google.com/load-balancer-neg-ready"];
 
+/// `restartPolicy` of an init container that stays (KEP-753).
+const ALWAYS: &str = "Always";
+
+/// What the agent's own pod is like. It does not change while the pod lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPod {
+    /// `terminationGracePeriodSeconds`: from the hook's call until kubelet kills. `None` where it does not say; the API
+    /// server always does.
+    pub grace_period: Option<Duration>,
+    /// Kubelet's probes over the network.
+    pub probes: Vec<ProbePort>,
+    /// Its containers.
+    pub containers: Vec<Container>,
+}
+
+/// What a pod is like.
+pub fn own(pod: &Pod) -> OwnPod {
+    let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    OwnPod {
+        // A negative one counts as 1 (`pkg/registry/core/pod`, `CheckGracefulDelete`).
+        grace_period: grace.map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(1))),
+        probes: probe_ports(pod),
+        containers: containers(pod),
+    }
+}
+
+/// Whether it is ours, by its UID where that is known.
+pub fn is_ours(pod: &Pod, uid: Option<&str>) -> bool {
+    uid.is_none_or(|uid| pod.metadata.uid.as_deref().is_none_or(|of| of == uid))
+}
+
+/// Containers that run for as long as the pod does.
+fn long_running(spec: &PodSpec) -> impl Iterator<Item = &ApiContainer> {
+    let stays = |container: &&ApiContainer| container.restart_policy.as_deref() == Some(ALWAYS);
+    spec.containers.iter().chain(spec.init_containers.iter().flatten().filter(stays))
+}
+
 /// S5: whether it is terminating. `uid` is our pod's, where it is known: another pod of the same name means that ours
 /// has been deleted.
 pub fn read(pod: &Pod, uid: Option<&str>) -> PodRead {
-    let another = uid.is_some_and(|uid| pod.metadata.uid.as_deref().is_some_and(|of| of != uid));
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let disrupted = conditions.iter().any(|one| one.type_ == DISRUPTION_TARGET && one.status == "True");
-    if another || pod.metadata.deletion_timestamp.is_some() || disrupted {
+    if !is_ours(pod, uid) || pod.metadata.deletion_timestamp.is_some() || disrupted {
         PodRead::Terminating
     } else {
         PodRead::NotTerminating

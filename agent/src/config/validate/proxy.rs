@@ -1,5 +1,7 @@
 //! What `proxy` and `readiness` have to be to each other and to the rest. Pure.
 
+use std::time::Duration;
+
 use crate::config::{
     Config, ConfigError, FailAfter, MaxWait, Proxy, ProxyKind,
     duration::format,
@@ -51,11 +53,10 @@ fn check_upstream(config: &Config, origins: &Origins) -> Result<(), ConfigError>
 }
 
 /// What is allowed and probably not meant.
-pub(super) fn warnings(config: &Config) -> Vec<String> {
+pub(super) fn warnings(config: &Config, bound: Duration) -> Vec<String> {
     let mut warnings = Vec::new();
     let tells = config.tells_the_server();
     if let FailAfter::Fixed(after) = config.readiness.fail_after {
-        let bound = config.drain.bound();
         if !tells {
             warnings.push(
                 "readiness.failAfter is without effect: there is neither a proxy.kind nor a readiness.upstream to fail it"

@@ -110,3 +110,29 @@ fn s1_shortly_before_the_bound_everything_is_read_once_more() {
     let late: Vec<_> = world.readings.iter().filter(|(time, _)| (at(19_900)..at(20_000)).contains(time)).collect();
     assert_eq!(late, [&(at(19_900), Depth::Handshakes)]);
 }
+
+#[test]
+fn s1_a_bound_that_becomes_known_in_a_drain_makes_it_longer_and_never_shorter() {
+    for (known, ends) in [(50_000, 50_000), (5000, 20_000), (0, 20_000)] {
+        let mut world = World::at_rest(settings());
+        world.hook();
+        world.traffic(10, 6000);
+        world.handle(Event::MaxWaitKnown(ms(known)));
+        world.traffic(10, 60_000);
+        let answered = world.answers.first().unwrap();
+        assert_eq!((answered.at, answered.reason()), (at(ends), Reason::Bound), "{known}");
+        let replayed = world.core.recording().expect("a recording").replay();
+        assert_eq!(replayed.as_ref(), Some(&answered.verdict));
+    }
+}
+
+#[test]
+fn s1_a_bound_that_is_known_before_is_that_of_every_drain() {
+    let mut world = World::at_rest(settings());
+    world.handle(Event::MaxWaitKnown(ms(9000)));
+    world.run_to(1000);
+    world.hook();
+    world.traffic(10, 20_000);
+    let answered = world.answers.first().unwrap();
+    assert_eq!((answered.at, answered.reason()), (at(10_000), Reason::Bound));
+}

@@ -2,12 +2,14 @@
 
 use super::{
     cluster::{LEAVING, READY, node, routing, with_routing},
-    truth::ms,
+    truth::{ms, port},
     world::World,
 };
 use crate::core::{
+    class::Class,
     cluster::{ClusterEvent, ReadOutcome},
     journal::Transition,
+    listener::Family,
     settings::{RoutingSettings, Settings},
     verdict::{Condition, Reason},
 };
@@ -63,6 +65,48 @@ fn c9_everything_else_is_read_again_after_the_answer() {
     world.run_to(3000);
     assert_eq!(world.answers.len(), 0, "a SYN came while the read was under way");
     assert_eq!(world.holding(), [Condition::Quiet]);
+}
+
+#[test]
+fn c9_a_full_accept_queue_is_looked_at_again_before_the_read() {
+    let mut world = unanswered_while_one_waits(|_| {});
+    world.run_to(9000);
+    world.truth.listeners.insert(port(80), 0);
+    assert_eq!(world.run_out().reason(), Reason::RoutedAway);
+    assert!(world.answers[0].at_ms() < 9600, "{}", world.answers[0].at_ms());
+}
+
+#[test]
+fn c9_a_full_accept_queue_is_looked_at_again_though_readings_in_between_do_not_tell() {
+    // SYNs that hold nothing, such as those of a health check inside the pod: shallow readings do not tell then whether a
+    // handshake is under way.
+    let mut world = unanswered_while_one_waits(|world| {
+        world.truth.listeners.insert(port(80), 0);
+        for second in 5..10 {
+            world.truth.syn_of(Class::Ignored, port(80), Family::V4, world.now);
+            world.run_to(second * 1000);
+            world.truth.syn_of(Class::Ignored, port(80), Family::V4, world.now);
+            world.look();
+        }
+    });
+    assert_eq!(world.run_out().reason(), Reason::RoutedAway);
+    assert!(world.answers[0].at_ms() < 10_000, "{}", world.answers[0].at_ms());
+}
+
+/// Everything but the accept queue is met before the read is asked for; the read is answered at once.
+fn unanswered_while_one_waits(then: impl FnOnce(&mut World)) -> World {
+    let routing = RoutingSettings { fence: true, ..routing() };
+    let mut world = World::at_rest(Settings { routing: Some(routing), ..with_routing() });
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.truth.listeners.insert(port(80), 1);
+    world.run_to(2500);
+    world.fence_shows();
+    world.run_to(4000);
+    assert_eq!(world.answers.len(), 0);
+    then(&mut world);
+    world
 }
 
 #[test]
