@@ -20,8 +20,10 @@ pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
 mod kubelet;
+mod kubelet_pod;
 mod node;
 mod pod;
+mod pod_template;
 mod rules;
 mod scene;
 mod service;
@@ -37,6 +39,7 @@ pub use self::{
     endpoints::Endpoint,
     kube_proxy::{KubeProxy, Mode, Timing},
     kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},
+    kubelet_pod::{Health, KubeletPod},
     node::Node,
     pod::{KubePod, PodSpec},
     scene::{STAYS, Scene},
