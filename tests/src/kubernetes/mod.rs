@@ -10,6 +10,7 @@
 mod access;
 mod addresses;
 mod api;
+mod api_traffic;
 mod binaries;
 mod certificates;
 mod cluster;
@@ -34,6 +35,7 @@ pub use self::{
     access::{Access, Right},
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
+    api_traffic::{Amount, ApiTraffic},
     cluster::{Cluster, ClusterConfig},
     deployment::Deployment,
     endpoints::Endpoint,
