@@ -25,6 +25,7 @@ mod kubelet_pod;
 mod node;
 mod pod;
 mod pod_template;
+mod rule_writer;
 mod rules;
 mod scene;
 mod service;
@@ -44,6 +45,7 @@ pub use self::{
     kubelet_pod::{Health, KubeletPod},
     node::Node,
     pod::{KubePod, PodSpec},
+    rule_writer::{RuleWriter, Writes},
     scene::{STAYS, Scene},
     service::{Service, ServiceKind, ServiceSpec},
     watch_proxy::WatchProxy,
