@@ -157,11 +157,17 @@ impl Round {
         for one in &self.drained {
             *reasons.entry(one.ended.reason()).or_default() += 1;
         }
+        let mut not_observed = BTreeMap::<String, usize>::new();
+        let entries = |one: &Drained| one.ended.verdict.get("notObserved").and_then(Value::as_array).cloned();
+        for entry in self.drained.iter().filter_map(entries).flatten() {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            *not_observed.entry(format!("{}: {}", text("what"), text("why"))).or_default() += 1;
+        }
         let of = |figure: fn(&Drained) -> u64| quantiles(self.drained.iter().map(figure).collect());
         json!({
             "mode": plan.mode.name(), "pods": plan.pods, "surge": plan.surge, "tookSeconds": self.took.as_secs(),
             "unrelatedWrites": self.written,
-            "reasons": reasons, "byEvidence": self.by_evidence(),
+            "reasons": reasons, "notObserved": not_observed, "byEvidence": self.by_evidence(),
             "onlyWaitedOrByEvidence": self.drained.iter().filter(|one| one.ended.by_evidence_or_wait()).count(),
             "hookMs": of(|one| u64::try_from(one.ended.took.as_millis()).unwrap_or(u64::MAX)),
             "apiBytesOfDrain": of(|one| one.in_drain.bytes), "apiPacketsOfDrain": of(|one| one.in_drain.packets),
