@@ -12,6 +12,7 @@
 //! The lab needs root and a few programs; `cargo xtask setup` gets them.
 
 pub mod agent;
+pub mod agent_log;
 pub mod bench;
 pub mod bpf;
 pub mod client;

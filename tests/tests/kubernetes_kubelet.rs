@@ -18,6 +18,8 @@ fn a_restarted_deployment_loses_no_connection() {
     assert_eq!(summary.lost(), 0, "{summary}: {:?}", round.reports);
     // The first pod and its two successors.
     assert_eq!(summary.served.len(), 3, "{summary}");
+    assert_eq!(round.reports.len(), 2);
+    round.check_order().unwrap();
     for report in &round.reports {
         assert!(["synced", "unverified"].contains(&report["reason"].as_str().unwrap()), "{report}");
     }

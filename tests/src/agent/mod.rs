@@ -55,6 +55,8 @@ pub struct Agent {
     process: Process,
     address: SocketAddr,
     binary: PathBuf,
+    env: Vec<(String, String)>,
+    through: Vec<String>,
 }
 
 // === impl AgentConfig ===
@@ -110,10 +112,10 @@ impl Agent {
     pub fn spawn(host: &Host, config: AgentConfig) -> Result<Self> {
         let binary = config.binary.map_or_else(binary::find, Ok)?;
         let mut command = command(host, &config.through, &binary)?;
-        command.arg("run").args(config.args).envs(config.env);
+        command.arg("run").args(config.args).envs(config.env.iter().map(|(key, value)| (key, value)));
         let process = Process::start(format!("the agent in {}", host.role()), &mut command)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, config.port.unwrap_or(PORT)));
-        Ok(Self { host: host.clone(), process, address, binary })
+        Ok(Self { host: host.clone(), process, address, binary, env: config.env, through: config.through })
     }
 
     /// `GET /v1/status`.
@@ -172,6 +174,17 @@ impl Agent {
     /// When it does not start.
     pub fn hook<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Process> {
         run(&self.host, &self.binary, "drain", arguments)
+    }
+
+    /// Runs `lastsyn check` as it would find things itself: with its environment, and through the same program.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub fn check(&self) -> Result<Process> {
+        let mut command = command(&self.host, &self.through, &self.binary)?;
+        command.arg("check").envs(self.env.iter().map(|(key, value)| (key, value)));
+        Process::start(format!("lastsyn check in {}", self.host.role()), &mut command)
     }
 
     /// Asks it to end, as a kubelet does.

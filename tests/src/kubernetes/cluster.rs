@@ -11,7 +11,8 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::{
-    Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, Service, ServiceSpec, Timing, WatchProxy,
+    Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec, Timing,
+    WatchProxy,
     addresses::{API_PORT, CONTROL_PLANE_V4},
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
@@ -34,6 +35,8 @@ pub struct ClusterConfig {
     pub kubelet: bool,
     /// The number, from 0, of a node whose kube-proxy sees the API server through a [`WatchProxy`].
     pub watch_proxy_on: Option<usize>,
+    /// The number, from 0, of a node whose kube-proxy writes its rules through a [`RuleWriter`].
+    pub rule_writer_on: Option<usize>,
 }
 
 /// A cluster that is up. Dropped, it is gone.
@@ -43,6 +46,7 @@ pub struct Cluster {
     kubelet: Option<Kubelet>,
     nodes: Vec<Node>,
     watch_proxy: Option<WatchProxy>,
+    rule_writer: Option<RuleWriter>,
     services: AtomicU8,
     control_plane: ControlPlane,
     lab: Lab,
@@ -77,7 +81,7 @@ impl Cluster {
         for node in &nodes {
             node.register(&control_plane.api)?;
         }
-        let mut watch_proxy = None;
+        let (mut watch_proxy, mut rule_writer) = (None, None);
         for (index, node) in nodes.iter_mut().enumerate() {
             let server = if config.watch_proxy_on == Some(index) {
                 let identity = write_kubeconfig(&control_plane, "watch-proxy", &control_plane::server_url())?;
@@ -89,9 +93,14 @@ impl Cluster {
                 control_plane::server_url()
             };
             let kubeconfig = write_kubeconfig(&control_plane, node.name(), &server)?;
-            node.start_proxy(config.timing, &kubeconfig)?;
+            if config.rule_writer_on == Some(index) {
+                rule_writer = Some(RuleWriter::install(&node.host().directory().join("rule-writer"))?);
+            }
+            let writer = rule_writer.as_ref().filter(|_| config.rule_writer_on == Some(index));
+            node.start_proxy(config.timing, &kubeconfig, writer)?;
         }
-        let mut cluster = Self { kubelet: None, nodes, watch_proxy, services: AtomicU8::new(1), control_plane, lab };
+        let services = AtomicU8::new(1);
+        let mut cluster = Self { kubelet: None, nodes, watch_proxy, rule_writer, services, control_plane, lab };
         for node in &cluster.nodes {
             node.proxy().await_status(cluster.outside())?;
         }
@@ -175,6 +184,15 @@ impl Cluster {
     /// When it was not.
     pub fn watch_proxy(&self) -> Result<&WatchProxy> {
         self.watch_proxy.as_ref().context("the cluster was made without a watch proxy")
+    }
+
+    /// What stands between one kube-proxy and its rules, if it was asked for.
+    ///
+    /// # Errors
+    ///
+    /// When it was not.
+    pub fn rule_writer(&self) -> Result<&RuleWriter> {
+        self.rule_writer.as_ref().context("the cluster was made without a rule writer")
     }
 
     /// Makes a pod on a node, numbered from 0. It is not ready yet.

@@ -20,7 +20,7 @@ use crate::{Host, Process, wait::await_condition};
 pub(crate) const KUBELET_NODE: &str = "node-d";
 
 /// Many times what each needs on an idle machine.
-const START: Duration = Duration::from_mins(1);
+const START: Duration = Duration::from_mins(3);
 
 /// Only what Services, Deployments, Pods, and their accounts need.
 const CONTROLLERS: &str = "endpointslice-controller,serviceaccount-controller,serviceaccount-token-controller,\
@@ -87,8 +87,13 @@ pub(crate) fn server_url() -> String {
 
 /// Starts a program of Kubernetes without the caller's environment, which may send it to a proxy.
 pub(crate) fn start(host: &Host, program: &str, arguments: &[(&str, String)]) -> Result<Process> {
+    start_by(host, program, arguments, SEARCH_PATH)
+}
+
+/// The same with another path for the programs that it starts.
+pub(crate) fn start_by(host: &Host, program: &str, arguments: &[(&str, String)], search_path: &str) -> Result<Process> {
     let mut command = host.command(binaries::find(program)?)?;
-    command.env_clear().env("PATH", SEARCH_PATH);
+    command.env_clear().env("PATH", search_path);
     for (flag, value) in arguments {
         command.arg(format!("--{flag}={value}"));
     }

@@ -5,27 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{AGENT_IMAGE, Api, Cluster, PORT, WEB_IMAGE, control_plane::KUBELET_NODE};
+use super::{Api, Cluster, pod_template};
 use crate::wait::await_condition;
 
 /// From a change of the template until the last old pod has gone: two starts, and a drain to its bound.
 const ROLLOUT: Duration = Duration::from_mins(2);
-
-/// Starts `HAProxy`, which answers with the pod's name.
-const SERVER: &str = "cat > /tmp/haproxy.cfg <<END
-global
-    maxconn 2000
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 60s
-    timeout server 60s
-frontend web
-    bind 0.0.0.0:PORT
-    bind :::PORT v6only
-    http-request return status 200 content-type text/plain string $POD_NAME
-END
-exec haproxy -db -f /tmp/haproxy.cfg";
 
 /// A Deployment of one pod, which a change replaces by a new one that is ready first.
 #[derive(Debug)]
@@ -99,54 +83,13 @@ fn states(pods: &[Value]) -> String {
 }
 
 fn object(name: &str, account: &str, hook: bool) -> Value {
-    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    let socket = json!([{"name": "lastsyn", "mountPath": "/run/lastsyn"}]);
-    let drain = |arguments: &[&str]| {
-        let command: Vec<&str> = ["lastsyn", "drain"].iter().chain(arguments).copied().collect();
-        json!({"preStop": {"exec": {"command": command}}})
-    };
-    let agent = json!({
-        "name": "lastsyn", "image": AGENT_IMAGE, "imagePullPolicy": "Never", "restartPolicy": "Always",
-        "command": ["lastsyn", "run"],
-        "env": [
-            from("POD_NAME", "metadata.name"), from("POD_NAMESPACE", "metadata.namespace"),
-            from("POD_UID", "metadata.uid"), from("POD_IPS", "status.podIPs"), from("NODE_NAME", "spec.nodeName"),
-            from("HOST_IPS", "status.hostIPs"),
-        ],
-        "securityContext": {"capabilities": {"add": ["BPF", "NET_ADMIN"]}},
-        "volumeMounts": socket,
-    });
-    // Not over the pod's network: the agent does not tell a kubelet's connections from clients', and one a second would hold
-    // every drain to its bound.
-    let probe = ["wget", "-q", "-O", "/dev/null", &format!("http://127.0.0.1:{PORT}/")];
-    let mut web = json!({
-        "name": "web", "image": WEB_IMAGE, "imagePullPolicy": "Never",
-        "command": ["sh", "-c", SERVER.replace("PORT", &PORT.to_string())],
-        "env": [from("POD_NAME", "metadata.name")],
-        "ports": [{"name": "http", "containerPort": PORT}],
-        "readinessProbe": {"exec": {"command": probe}, "periodSeconds": 1},
-        "volumeMounts": socket,
-    });
-    if hook && let Some(web) = web.as_object_mut() {
-        web.insert("lifecycle".to_owned(), drain(&[]));
-    }
     json!({
         "metadata": {"name": name},
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": {"app": name}},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {
-                    // There is no scheduler.
-                    "nodeName": KUBELET_NODE,
-                    "serviceAccountName": account,
-                    "initContainers": [agent],
-                    "containers": [web],
-                    "volumes": [{"name": "lastsyn", "emptyDir": {}}],
-                },
-            },
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod_template::spec(account, hook)},
         },
     })
 }

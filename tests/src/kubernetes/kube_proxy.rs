@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{addresses::POD_RANGES, control_plane};
+use super::{addresses::POD_RANGES, control_plane, rule_writer::RuleWriter};
 use crate::{Host, Process, Signal, http, wait::await_condition};
 
 /// The port of `/livez` and `/healthz`.
@@ -47,6 +47,7 @@ pub struct KubeProxy {
     host: Host,
     address: IpAddr,
     configuration: PathBuf,
+    search_path: String,
     process: Mutex<Option<Process>>,
 }
 
@@ -82,11 +83,14 @@ impl KubeProxy {
         address: IpAddr,
         (mode, timing): (Mode, Timing),
         kubeconfig: &Path,
+        writer: Option<&RuleWriter>,
     ) -> Result<Self> {
         let configuration = host.directory().join(format!("kube-proxy-{}.json", host.role()));
         let text = configure(host.role(), mode, timing, kubeconfig);
         fs::write(&configuration, text).with_context(|| format!("{} was not written", configuration.display()))?;
-        let proxy = Self { host: host.clone(), address, configuration, process: Mutex::new(None) };
+        let search_path = control_plane::SEARCH_PATH;
+        let search_path = writer.map_or_else(|| search_path.to_owned(), |writer| writer.search_path(search_path));
+        let proxy = Self { host: host.clone(), address, configuration, search_path, process: Mutex::new(None) };
         proxy.restart()?;
         Ok(proxy)
     }
@@ -99,7 +103,7 @@ impl KubeProxy {
     /// When it does not start.
     pub fn restart(&self) -> Result<()> {
         let config = self.configuration.display().to_string();
-        let process = control_plane::start(&self.host, "kube-proxy", &[("config", config)])?;
+        let process = control_plane::start_by(&self.host, "kube-proxy", &[("config", config)], &self.search_path)?;
         *self.process() = Some(process);
         Ok(())
     }

@@ -10,6 +10,7 @@
 mod access;
 mod addresses;
 mod api;
+mod api_traffic;
 mod binaries;
 mod certificates;
 mod cluster;
@@ -20,8 +21,11 @@ pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
 mod kubelet;
+mod kubelet_pod;
 mod node;
 mod pod;
+mod pod_template;
+mod rule_writer;
 mod rules;
 mod scene;
 mod service;
@@ -32,13 +36,16 @@ pub use self::{
     access::{Access, Right},
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
+    api_traffic::{Amount, ApiTraffic},
     cluster::{Cluster, ClusterConfig},
     deployment::Deployment,
     endpoints::Endpoint,
     kube_proxy::{KubeProxy, Mode, Timing},
     kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},
+    kubelet_pod::{Health, KubeletPod},
     node::Node,
     pod::{KubePod, PodSpec},
+    rule_writer::{RuleWriter, Writes},
     scene::{STAYS, Scene},
     service::{Service, ServiceKind, ServiceSpec},
     watch_proxy::WatchProxy,

@@ -15,6 +15,7 @@ use super::{
         API_PORT, BALANCER_RANGES, CONTROL_PLANE_V4, CONTROL_PLANE_V6, Number, hardware, node_v4, node_v6, pod_ranges,
     },
     kube_proxy::KubeProxy,
+    rule_writer::RuleWriter,
     rules,
 };
 use crate::{End, Families, Host, Lab, Link};
@@ -100,8 +101,9 @@ impl Node {
     }
 
     /// Starts its kube-proxy, in the mode of the cluster.
-    pub(crate) fn start_proxy(&mut self, timing: Timing, kubeconfig: &Path) -> Result<()> {
-        let proxy = KubeProxy::start(&self.host, node_v4(self.number).into(), (self.mode, timing), kubeconfig)?;
+    pub(crate) fn start_proxy(&mut self, timing: Timing, kubeconfig: &Path, writer: Option<&RuleWriter>) -> Result<()> {
+        let address = node_v4(self.number).into();
+        let proxy = KubeProxy::start(&self.host, address, (self.mode, timing), kubeconfig, writer)?;
         self.proxy = Some(proxy);
         Ok(())
     }

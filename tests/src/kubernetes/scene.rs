@@ -62,8 +62,26 @@ impl Scene {
         access: &Access,
     ) -> Result<Workload> {
         let workload = Workload::start(&self.cluster, node, &PodSpec::new(name, APP, PORT), Some(access), config)?;
-        self.cluster.await_routes(&workload.pod, PORT, true)?;
+        self.await_routes(&workload.pod)?;
         Ok(workload)
+    }
+
+    /// Such a pod with every right that agents make use of, which may not be in any node's rules yet.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub fn start(&self, node: usize, name: impl Into<String>, config: AgentConfig) -> Result<Workload> {
+        Workload::start(&self.cluster, node, &PodSpec::new(name, APP, PORT), Some(&self.access), config)
+    }
+
+    /// Waits until the rules of every node lead to one of its pods.
+    ///
+    /// # Errors
+    ///
+    /// When they do not in time.
+    pub fn await_routes(&self, pod: &KubePod) -> Result<()> {
+        self.cluster.await_routes(pod, PORT, true)
     }
 
     /// One more pod of the Service, without an agent, ready.

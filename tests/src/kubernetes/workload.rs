@@ -5,8 +5,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Access, Cluster, KubePod, PodSpec};
-use crate::{Agent, AgentConfig, HaProxy, Process, clock::monotonic_now, process::Stream, wait::await_condition};
+use super::{Access, Cluster, KubePod, PodSpec, addresses::API_PORT};
+use crate::{
+    Agent, AgentConfig, HaProxy, Process,
+    clock::monotonic_now,
+    process::Stream,
+    sockets::{Socket, SocketState, tcp_sockets},
+    wait::await_condition,
+};
 
 /// The server's port.
 pub const PORT: u16 = 8080;
@@ -24,12 +30,12 @@ pub struct Workload {
     pub pod: KubePod,
 }
 
-/// A hook that a kubelet has called for a pod that is being deleted.
+/// A hook that a kubelet has called for a pod that is to end.
 #[derive(Debug)]
 pub struct Stopping<'a> {
     workload: &'a Workload,
     hook: Process,
-    /// When the API server was asked for the deletion, on the clock of [`monotonic_now`].
+    /// When the API server was asked for the deletion, or else when the kubelet began, on the clock of [`monotonic_now`].
     pub deleted_at: u64,
     /// When the hook was called, on the same clock.
     pub called_at: u64,
@@ -73,6 +79,18 @@ impl Workload {
         Ok(Self { agent, server, pod })
     }
 
+    /// Waits until the agent has no connection to the API server.
+    ///
+    /// # Errors
+    ///
+    /// When it has one for longer than that.
+    pub fn await_no_api_connection(&self, within: Duration) -> Result<()> {
+        let is_one = |one: &Socket| one.remote.port() == API_PORT && one.state != SocketState::TimeWait;
+        await_condition(&format!("no connection of {} to the API server", self.pod.name()), within, || {
+            tcp_sockets(self.pod.host()).is_ok_and(|sockets| !sockets.iter().any(is_one))
+        })
+    }
+
     /// Deletes the pod and calls its hook, `lastsyn drain`, as a kubelet does at once.
     ///
     /// # Errors
@@ -84,6 +102,21 @@ impl Workload {
         let called_at = monotonic_now();
         let hook = self.agent.hook(["--json"])?;
         Ok(Stopping { workload: self, hook, deleted_at, called_at })
+    }
+
+    /// Calls the hooks of a pod that nobody has deleted, as a kubelet does whose node shuts down or has too little left:
+    /// those of all containers at once, the agent's own among them where it has one.
+    ///
+    /// # Errors
+    ///
+    /// When a hook does not start, or the agent's own fails.
+    pub fn stop(&self, own_hook: bool) -> Result<Stopping<'_>> {
+        let called_at = monotonic_now();
+        let hook = self.agent.hook(["--json"])?;
+        if own_hook {
+            self.agent.hook(["--mark", "--strict"])?.wait_for_success(SOON)?;
+        }
+        Ok(Stopping { workload: self, hook, deleted_at: called_at, called_at })
     }
 }
 

@@ -7,6 +7,7 @@ pub mod parser;
 mod record;
 pub mod replacement;
 pub mod restarts;
+pub mod rolling_update;
 pub mod rollout;
 pub mod syns;
 
@@ -19,7 +20,7 @@ pub use self::{
 };
 
 /// What can be proven.
-const PROOFS: &str = "frozen-node, parser, replacement, restarts, rollout, servers, syns";
+const PROOFS: &str = "frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
 
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
 ///
@@ -32,6 +33,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),
         Some("restarts") => restarts::proof::run(arguments),
+        Some("rolling-update") => rolling_update::proof::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),
         Some("servers") => rollout::servers::run(arguments),
         Some("syns") => syns::run(arguments),

@@ -28,7 +28,9 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
         let plan = Plan { mode: Mode::Nftables, hook, restarts, per_second: 25 };
         let is_it = |line: &&Value| line.get("hook").and_then(Value::as_bool) == Some(hook);
         if !record.lines().iter().any(|line| is_it(&line)) {
-            record.add(plan.run()?.to_json(&plan))?;
+            let round = plan.run()?;
+            round.check_order()?;
+            record.add(round.to_json(&plan))?;
         }
         let line = record.lines().iter().find(is_it).cloned().unwrap_or_default();
         let number = |key: &str| line.get(key).and_then(Value::as_u64).unwrap_or(0);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Attempt, PacedClient, Summary,
+    agent_log::{self, Step},
     clock::monotonic_now,
     kubernetes::{Cluster, ClusterConfig, Deployment, Mode, PORT, Right, ServiceKind, ServiceSpec},
     prove::wait_until,
@@ -38,6 +39,8 @@ pub struct Round {
     pub attempts: Vec<Attempt>,
     /// What the agent of each pod reported of its drain, in the order of the restarts.
     pub reports: Vec<Value>,
+    /// What each agent's log has of its drain's course, in the same order.
+    pub steps: Vec<Vec<Step>>,
 }
 
 // === impl Plan ===
@@ -65,7 +68,7 @@ impl Plan {
         for client in &clients {
             await_condition("a client's first answers", SOON, || client.so_far().served_in_all() >= 8)?;
         }
-        let mut reports = Vec::new();
+        let (mut reports, mut steps) = (Vec::new(), Vec::new());
         for number in 0..self.restarts {
             let old = only_pod(&deployment)?;
             let (pod, uid) = &old;
@@ -77,7 +80,8 @@ impl Plan {
                 }
             })?;
             if self.hook {
-                reports.push(report(&log).with_context(|| format!("{pod} wrote no verdict:\n{log}"))?);
+                reports.push(agent_log::verdict(&log).with_context(|| format!("{pod} wrote no verdict:\n{log}"))?);
+                steps.push(agent_log::steps(&log));
             }
         }
         wait_until(monotonic_now(), GO_ON)?;
@@ -85,7 +89,7 @@ impl Plan {
         for client in clients {
             attempts.extend(client.stop()?);
         }
-        Ok(Round { attempts, reports })
+        Ok(Round { attempts, reports, steps })
     }
 }
 
@@ -97,17 +101,6 @@ fn only_pod(deployment: &Deployment<'_>) -> Result<(String, String)> {
     text("/metadata/name").zip(text("/metadata/uid")).context("a Pod without a name")
 }
 
-/// What an agent wrote of its drain, in its log. Its lines are JSON behind containerd's time and stream, and the
-/// verdict is a text in one of them.
-fn report(log: &str) -> Option<Value> {
-    let verdict = |line: &str| -> Option<Value> {
-        let line: Value = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;
-        let verdict = line.pointer("/fields/verdict").or_else(|| line.get("verdict"))?;
-        verdict.as_str().map_or_else(|| Some(verdict.clone()), |text| serde_json::from_str(text).ok())
-    };
-    log.lines().rev().find_map(verdict)
-}
-
 // === impl Round ===
 
 impl Round {
@@ -116,13 +109,34 @@ impl Round {
         Summary::of(&self.attempts)
     }
 
+    /// Checks that every drain took the course of a pod's deletion: the hook, then the slices, and the server's stop signal
+    /// only after the hook has been let go.
+    ///
+    /// # Errors
+    ///
+    /// Naming the first that took another.
+    pub fn check_order(&self) -> Result<()> {
+        for (steps, report) in self.steps.iter().zip(&self.reports) {
+            let begins = steps.starts_with(&[Step::Hook, Step::Withdrawn, Step::Answered]);
+            ensure!(begins && steps.contains(&Step::AgentStops), "a drain went {steps:?}: {report}");
+        }
+        Ok(())
+    }
+
     /// The round in one object.
     pub fn to_json(&self, plan: &Plan) -> Value {
         let summary = self.summary();
         let drains: Vec<_> = self
             .reports
             .iter()
-            .map(|report| json!({"reason": report.get("reason"), "hookMs": report.get("durationMs"), "heldBy": report.get("heldBy")}))
+            .zip(&self.steps)
+            .map(|(report, steps)| {
+                let steps: Vec<_> = steps.iter().map(|step| format!("{step:?}")).collect();
+                json!({
+                    "reason": report.get("reason"), "hookMs": report.get("durationMs"), "heldBy": report.get("heldBy"),
+                    "steps": steps,
+                })
+            })
             .collect();
         json!({
             "mode": plan.mode.name(), "hook": plan.hook, "restarts": plan.restarts,

@@ -1,0 +1,87 @@
+//! The pod of the kubelet's node: `HAProxy` with the agent as native sidecar, each with its hook.
+
+use serde_json::{Value, json};
+
+use super::{AGENT_IMAGE, PORT, WEB_IMAGE, control_plane::KUBELET_NODE};
+
+/// The container of the agent.
+pub(super) const AGENT: &str = "lastsyn";
+/// The container of the server.
+pub(super) const WEB: &str = "web";
+
+/// Starts `HAProxy`, which answers with the pod's name.
+const SERVER: &str = "cat > /tmp/haproxy.cfg <<END
+global
+    maxconn 2000
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+frontend web
+    bind 0.0.0.0:PORT
+    bind :::PORT v6only
+    http-request return status 200 content-type text/plain string $POD_NAME
+END
+exec haproxy -db -f /tmp/haproxy.cfg";
+
+/// Its specification, with the agent's `ServiceAccount`, and with or without the server's hook.
+pub(super) fn spec(account: &str, hook: bool) -> Value {
+    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let socket = json!([{"name": "lastsyn", "mountPath": "/run/lastsyn"}]);
+    let drain = |arguments: &[&str]| {
+        let command: Vec<&str> = ["lastsyn", "drain"].iter().chain(arguments).copied().collect();
+        json!({"preStop": {"exec": {"command": command}}})
+    };
+    let agent = json!({
+        "name": AGENT, "image": AGENT_IMAGE, "imagePullPolicy": "Never", "restartPolicy": "Always",
+        "command": ["lastsyn", "run"],
+        "lifecycle": drain(&["--mark"]),
+        "env": [
+            from("POD_NAME", "metadata.name"), from("POD_NAMESPACE", "metadata.namespace"),
+            from("POD_UID", "metadata.uid"), from("POD_IPS", "status.podIPs"), from("NODE_NAME", "spec.nodeName"),
+            from("HOST_IPS", "status.hostIPs"),
+        ],
+        "securityContext": {"capabilities": {"add": ["BPF", "NET_ADMIN"]}},
+        "volumeMounts": socket,
+    });
+    // Not over the pod's network: the agent does not tell a kubelet's connections from clients', and one a second would hold
+    // every drain to its bound.
+    let probe = ["wget", "-q", "-O", "/dev/null", &format!("http://127.0.0.1:{PORT}/")];
+    let mut web = json!({
+        "name": WEB, "image": WEB_IMAGE, "imagePullPolicy": "Never",
+        "command": ["sh", "-c", SERVER.replace("PORT", &PORT.to_string())],
+        "env": [from("POD_NAME", "metadata.name")],
+        "ports": [{"name": "http", "containerPort": PORT}],
+        "readinessProbe": {"exec": {"command": probe}, "periodSeconds": 1},
+        "volumeMounts": socket,
+    });
+    if hook && let Some(web) = web.as_object_mut() {
+        web.insert("lifecycle".to_owned(), drain(&[]));
+    }
+    json!({
+        // There is no scheduler.
+        "nodeName": KUBELET_NODE,
+        "serviceAccountName": account,
+        "initContainers": [agent],
+        "containers": [web],
+        "volumes": [{"name": "lastsyn", "emptyDir": {}}],
+    })
+}
+
+/// The same with a server that its liveness probe finds sick once, some seconds after its first start.
+pub(super) fn sick_once(mut spec: Value, after_seconds: u32) -> Value {
+    let server = spec.pointer("/containers/0/command/2").and_then(Value::as_str).unwrap_or_default();
+    // What is in the volume outlives the container, what is in its own file system does not.
+    let script = format!(
+        "[ -e /run/lastsyn/was-sick ] || {{ echo > /run/lastsyn/was-sick; (sleep {after_seconds}; echo > /tmp/sick) & }}
+         {server}"
+    );
+    let probe =
+        json!({"exec": {"command": ["sh", "-c", "[ ! -e /tmp/sick ]"]}, "periodSeconds": 1, "failureThreshold": 1});
+    if let Some(web) = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut) {
+        web.insert("command".to_owned(), json!(["sh", "-c", script]));
+        web.insert("livenessProbe".to_owned(), probe);
+    }
+    spec
+}

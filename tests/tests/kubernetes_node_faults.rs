@@ -1,0 +1,127 @@
+//! A node that hears of the withdrawal and writes its rules late, or not at all, and one that hears of it late: whatever the
+//! drain claims, that node's rules do.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use lastsyn_tests::{
+    AgentConfig, await_condition,
+    kubernetes::{ClusterConfig, Ended, Mode, Node, PORT, Scene, ServiceSpec, Stopping, Workload, Writes},
+    monotonic_now,
+    prove::wait_until,
+};
+
+const HOOK: Duration = Duration::from_mins(1);
+/// How late a write is: longer than `routing.syncTime` where nothing else is configured.
+const LATE: Duration = Duration::from_secs(3);
+/// As the operator of such nodes has to say it.
+const SYNC_TIME: &str = "5s";
+
+fn scene(mode: Mode) -> Result<Scene> {
+    let config = ClusterConfig { mode, rule_writer_on: Some(2), ..ClusterConfig::default() };
+    Scene::up(&config, |service| service)
+}
+
+fn patient() -> AgentConfig {
+    AgentConfig::default().env("LASTSYN_ROUTING_SYNC_TIME", SYNC_TIME).env("LASTSYN_DRAIN_MAX_WAIT", "40s")
+}
+
+fn last(scene: &Scene) -> Result<&Node> {
+    scene.cluster.nodes().last().context("a cluster has nodes")
+}
+
+/// Whether the rules of a node, over any family, lead to a pod.
+fn routes(node: &Node, workload: &Workload) -> Result<bool> {
+    let look = |to| node.routes_to(to);
+    Ok(workload.pod.endpoints(PORT).into_iter().map(look).collect::<Result<Vec<_>>>()?.contains(&true))
+}
+
+/// Waits for the hook while other Services keep every node writing, and looks at a node's rules at once.
+fn hold_under_churn(scene: &Scene, stopping: &Stopping<'_>, node: &Node, workload: &Workload) -> Result<bool> {
+    let begun = monotonic_now();
+    let mut number = 0;
+    await_condition("the hook's end", HOOK, || -> Option<Result<()>> {
+        let due = begun + number * 700_000_000;
+        if monotonic_now() >= due {
+            let spec = ServiceSpec::new(format!("other-{number}"), "other", PORT);
+            if let Err(error) = scene.cluster.service(&spec) {
+                return Some(Err(error));
+            }
+            number += 1;
+        }
+        match stopping.holds() {
+            Ok(true) => None,
+            Ok(false) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        }
+    })??;
+    routes(node, workload)
+}
+
+fn claims(ended: &Ended) -> bool {
+    ["synced", "routed-away"].contains(&ended.reason())
+}
+
+fn a_node_that_writes_late_is_waited_for(mode: Mode) -> Result<()> {
+    let scene = scene(mode)?;
+    let workload = scene.workload(0, "drains", patient())?;
+    let node = last(&scene)?;
+    scene.cluster.rule_writer()?.let_it(Writes::Late(LATE))?;
+    // A write is under way when the withdrawal comes: its end is stamped after that, and the rules are the old ones.
+    scene.cluster.service(&ServiceSpec::new("first", "other", PORT))?;
+    let stopping = workload.delete()?;
+    wait_until(stopping.deleted_at, LATE)?;
+    ensure!(routes(node, &workload)?, "the rules were not late: nothing is shown");
+    let routed = hold_under_churn(&scene, &stopping, node, &workload)?;
+    let ended = stopping.finish(HOOK)?;
+    ensure!(ended.by_evidence_or_wait() && !routed, "routed: {routed}, {:#}", ended.verdict);
+    Ok(())
+}
+
+#[test]
+fn nftables_a_node_that_writes_late_is_waited_for() {
+    a_node_that_writes_late_is_waited_for(Mode::Nftables).unwrap();
+}
+
+#[test]
+fn iptables_a_node_that_writes_late_is_waited_for() {
+    a_node_that_writes_late_is_waited_for(Mode::Iptables).unwrap();
+}
+
+#[test]
+fn a_node_whose_writes_fail_confirms_nothing() -> Result<()> {
+    let scene = scene(Mode::Nftables)?;
+    let workload = scene.workload(0, "drains", AgentConfig::default())?;
+    let node = last(&scene)?;
+    scene.cluster.rule_writer()?.let_it(Writes::Fail)?;
+    let stopping = workload.delete()?;
+    let routed = hold_under_churn(&scene, &stopping, node, &workload)?;
+    let ended = stopping.finish(HOOK)?;
+    ensure!(routed, "the rules were written: nothing is shown");
+    ensure!(!claims(&ended) && ended.verdict.to_string().contains(node.name()), "{:#}", ended.verdict);
+    Ok(())
+}
+
+#[test]
+fn a_node_that_was_cut_off_and_hears_of_it_late_confirms_only_then() -> Result<()> {
+    let scene = scene(Mode::Nftables)?;
+    let workload = scene.workload(0, "drains", patient())?;
+    let node = scene.cluster.nodes().get(1).context("a second node")?;
+    node.cut()?;
+    let stopping = workload.delete()?;
+    let deleted_at = stopping.deleted_at;
+    let routed = thread::scope(|scope| {
+        let healed = scope.spawn(|| wait_until(deleted_at, Duration::from_secs(4)).and_then(|()| node.heal()));
+        let routed = hold_under_churn(&scene, &stopping, node, &workload);
+        healed.join().map_err(|_panic| anyhow::anyhow!("the healing panicked"))??;
+        routed
+    })?;
+    let ended = stopping.finish(HOOK)?;
+    ensure!(!(claims(&ended) && routed), "{:#}", ended.verdict);
+    ensure!(
+        ended.at.saturating_sub(deleted_at) > 4_000_000_000,
+        "it ended while the node was cut off: {:#}",
+        ended.verdict
+    );
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! What the agent makes of its own pod, which it reads once when it starts: the bound is that of the pod's grace period, and
+//! `check` knows the pod's containers. Without the right to read it nothing fails.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use lastsyn_tests::{
+    AgentConfig,
+    kubernetes::{ClusterConfig, PORT, PodSpec, Right, Scene, Workload},
+    process::Stream,
+};
+
+const SOON: Duration = Duration::from_secs(20);
+/// `terminationGracePeriodSeconds`. With the reserve of 10 s drains last at most 4 s: shorter than any that waits for nodes.
+const GRACE: u32 = 14;
+
+#[test]
+fn the_bound_is_that_of_the_pod_s_grace_period() -> Result<()> {
+    let scene = Scene::up(&ClusterConfig::default(), |service| service)?;
+    let cluster = &scene.cluster;
+    let without = cluster.access("without", &[Right::Slices, Right::Services, Right::Nodes])?;
+    let start = |node, name: &str, access| {
+        let spec = PodSpec { grace_seconds: GRACE, ..PodSpec::new(name, "web", PORT) };
+        Workload::start(cluster, node, &spec, Some(access), AgentConfig::default())
+    };
+    let (known, unknown) = (start(0, "known", &scene.access)?, start(1, "unknown", &without)?);
+    for workload in [&known, &unknown] {
+        cluster.await_routes(&workload.pod, PORT, true)?;
+    }
+
+    known.agent.process().wait_for_line("the pod has been read", SOON)?;
+    unknown.agent.process().wait_for_line("the pod's grace period and probes are not known", SOON)?;
+    for workload in [&known, &unknown] {
+        workload.await_no_api_connection(SOON)?;
+        let log = workload.agent.process().text(Stream::Error);
+        let said = log.matches("grace_period").count() + log.matches("are not known").count();
+        ensure!(said == 1, "it is said once:\n{log}");
+    }
+
+    let check = known.agent.check()?;
+    check.wait_for_success(SOON)?;
+    let table = check.text(Stream::Output);
+    ensure!(table.contains("a drain lasts 2s to 4s, and 10s are left to stop, of the pod's 14s"), "{table}");
+    ensure!(table.contains("container web has no preStop hook, and the ports 8080"), "{table}");
+    let check = unknown.agent.check()?;
+    check.wait_for_success(SOON)?;
+    let table = check.text(Stream::Output);
+    ensure!(table.contains("Kubernetes' default is taken for it"), "{table}");
+
+    let drains = [known.delete()?, unknown.delete()?];
+    let [known, unknown] = drains.map(|drain| drain.finish(SOON * 2));
+    let (known, unknown) = (known?.verdict, unknown?.verdict);
+    let lasted = known["durationMs"].as_u64().unwrap_or_default();
+    ensure!(known["reason"] == "bound" && (4000..7000).contains(&lasted), "{known:#}");
+    ensure!(unknown["reason"] == "unverified" && unknown["notObserved"][0]["what"] == "pod", "{unknown:#}");
+    Ok(())
+}
