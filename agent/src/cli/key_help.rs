@@ -28,6 +28,11 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "listeners.ignoreSources",
         "Networks whose SYNs do not hold a drain, [192.0.2.0/24]: a load balancer's health checkers",
     ),
+    (
+        "listeners.probes",
+        "Ports at which kubelet probes the pod, [{port: 8080, period: 10s}]: its SYNs to them do not hold a drain; auto: \
+         those of the pod's own object; off",
+    ),
     ("listeners.watch", "The watched TCP ports, [80, 443]; auto: every listener that is bound to more than loopback"),
     (
         "loadBalancer.window",

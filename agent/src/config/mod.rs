@@ -13,6 +13,7 @@ mod networks;
 mod origin;
 mod place;
 mod ports;
+mod probes;
 mod proxy;
 mod routing;
 mod socket;
@@ -35,6 +36,7 @@ pub use self::{
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
+    probes::Probes,
     proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
     routing::{LoadBalancer, Pod, Poll, Routing},
     url::{Url, UrlError},

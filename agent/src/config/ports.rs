@@ -21,7 +21,7 @@ pub enum PortError {
     NotAPort(String),
 }
 
-fn from_number(number: u64) -> Result<Port, PortError> {
+pub(super) fn from_number(number: u64) -> Result<Port, PortError> {
     let number = u16::try_from(number).map_err(|_above| PortError::NotAPort(number.to_string()))?;
     Ok(Port::try_from(number)?)
 }
@@ -99,6 +99,14 @@ impl<'de> de::Visitor<'de> for ListVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Port>, E> {
         text.split(',').map(from_text).collect::<Result<_, _>>().map_err(E::custom)
     }
+}
+
+/// For `#[serde(deserialize_with)]` of one port.
+///
+/// # Errors
+/// See [`PortError`].
+pub(super) fn deserialize_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
+    <Entry as de::Deserialize>::deserialize(deserializer).map(|Entry(port)| port)
 }
 
 /// For `#[serde(deserialize_with)]`.

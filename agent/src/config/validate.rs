@@ -4,7 +4,7 @@ mod proxy;
 
 use std::collections::BTreeSet;
 
-use lastsyn_common::counters::MOST_IGNORED;
+use lastsyn_common::counters::{MOST_IGNORED, MOST_PROBED};
 
 use super::{
     Config, ConfigError, MaxWait, Network, Watch,
@@ -37,6 +37,11 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
     let exclude = &config.listeners.exclude;
     let excluded_by = || origins.setting("listeners.exclude", list(exclude));
     no_port_twice(exclude, excluded_by)?;
+    let probed: BTreeSet<_> = config.listeners.probes.listed().iter().map(|probe| probe.port).collect();
+    if probed.len() > MOST_PROBED as usize {
+        let setting = origins.setting("listeners.probes", format_args!("{} ports", probed.len()));
+        return Err(ConfigError::TooManyProbed { setting, count: probed.len() });
+    }
     check_ignored(&config.listeners.ignore_sources, origins)?;
     let Watch::Ports(watch) = &config.listeners.watch else { return Ok(()) };
     let watched_by = || origins.setting("listeners.watch", list(watch));

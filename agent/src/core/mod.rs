@@ -35,6 +35,7 @@ mod late;
 pub mod listener;
 pub mod load_balancer;
 pub mod phase;
+pub mod probe;
 mod quiet;
 mod reading;
 pub mod recording;

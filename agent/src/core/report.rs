@@ -183,7 +183,8 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
         join: count(Class::Join),
         opaque: count(Class::Opaque),
         stray: count(Class::Stray),
-        probe: None, // not told apart yet, and in `new`
+        // Where none was told apart, nothing shows that they can be: kubelet's are in `new` then.
+        probe: count(Class::Probe).filter(|count| *count > 0),
         ignored: count(Class::Ignored),
         late: None,
         last_attempt_ago_ms: last.map(|last| last.age_at(evidence.taken_at).as_millis()),

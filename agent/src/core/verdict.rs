@@ -256,8 +256,8 @@ pub struct FamilyCounts {
     /// SYNs on a flow that had a connection. They open none, and do not count as attempts (E2).
     #[serde(default)]
     pub stray: Option<u64>,
-    /// SYNs of kubelet's probes, which do not count as attempts. `null` while nothing tells them apart: then they are in
-    /// `new`.
+    /// SYNs of kubelet's probes, which do not count as attempts. `null` where none was told apart: if there were any, they
+    /// are in `new`.
     #[serde(default)]
     pub probe: Option<u64>,
     /// SYNs from a source that the operator named in `listeners.ignoreSources`, which do not count as attempts.

@@ -6,10 +6,14 @@ use crate::{
     core::{
         event::{ByFamily, Depth, Evidence},
         listener::Port,
+        probe::ProbePort,
         verdict::{NotObserved, Strategy},
     },
     drive::clock,
-    sensor::{Around, Interface, InterfaceError, Interfaces, Selected, Sensor, families, namespace},
+    sensor::{
+        Around, Asker, Interface, InterfaceError, Interfaces, ProbeStatus, Selected, Sensor, families,
+        namespace,
+    },
     sockets,
 };
 
@@ -24,12 +28,14 @@ pub struct Reader {
     addresses: Vec<IpAddr>,
     /// Every port that was to be counted.
     watched: BTreeSet<Port>,
+    /// Why no probed port is known, where none is.
+    no_probes: Option<&'static str>,
 }
 
 impl Reader {
     /// A reader over a sensor that is in place.
     pub fn new(selected: Selected, interfaces: Interfaces) -> Self {
-        Self { selected, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
+        Self { selected, interfaces, addresses: Vec::new(), watched: BTreeSet::new(), no_probes: None }
     }
 
     /// The sensor.
@@ -45,6 +51,25 @@ impl Reader {
     /// The pod's addresses, as of the last reading.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
+    }
+
+    /// A request in kubelet's name came over a connection to the agent's own port.
+    pub(super) fn kubelet_asked(&mut self, asker: Asker) -> Result<bool, String> {
+        self.selected.sensor.kubelet_asked(asker)
+    }
+
+    /// How kubelet's probes are told from clients.
+    pub(super) fn probes(&self) -> ProbeStatus {
+        match self.no_probes {
+            Some(why) => ProbeStatus { why: Some(why.to_owned()), ..ProbeStatus::default() },
+            None => self.selected.sensor.probes(),
+        }
+    }
+
+    /// Kubelet probes at these ports from now on, and at no others. Where there are none, `none` says why.
+    pub(super) fn probe_at(&mut self, ports: &[ProbePort], none: &'static str) -> Result<(), String> {
+        self.no_probes = ports.is_empty().then_some(none);
+        self.selected.sensor.probe_at(ports)
     }
 
     /// Counts a port from now on.

@@ -19,6 +19,11 @@ pub(super) trait Hook {
     /// Has the program count something of which the agent knows, and looks whether it did, by the agent's own clock.
     fn self_test(&mut self, loaded: &mut Loaded, slots: &Slots) -> Result<(), SelfTestError>;
 
+    /// Whether the program knows which process of the node sent a SYN.
+    fn knows_senders(&self) -> bool {
+        true
+    }
+
     /// Whether the namespace's own count of handshakes can be held against what the program sees (S3).
     fn has_witness(&self) -> bool {
         true

@@ -43,6 +43,7 @@ fn named(class: counters::Class) -> Class {
         counters::Class::New => Class::New,
         counters::Class::Retransmit => Class::Retransmit,
         counters::Class::Refused => Class::Refused,
+        counters::Class::Probe => Class::Probe,
         counters::Class::Ignored => Class::Ignored,
         counters::Class::Join => Class::Join,
         counters::Class::Stray => Class::Stray,

@@ -7,10 +7,11 @@ use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 use super::{
     counts::{Around, Counts, Sensor, Uncounted},
     hook::{AttachError, Hook, Look},
-    interfaces::Interface,
+    kubelet::{Asker, Kubelet, ProbeStatus},
     maps,
     object::Loaded,
     program_log::ProgramLog,
+    select::Setting,
     self_test::{self, SelfTestError},
     slots::Slots,
 };
@@ -21,6 +22,7 @@ use crate::{
         clock::Monotonic,
         event::{ByFamily, PortAttempts, SensorState},
         listener::Port,
+        probe::ProbePort,
         verdict::{NotObserved, Strategy},
     },
     drive::clock,
@@ -32,6 +34,7 @@ pub(super) struct Programs {
     loaded: Loaded,
     log: ProgramLog,
     slots: Slots,
+    kubelet: Kubelet,
     uncounted: Uncounted,
     reattach: bool,
     /// Since when every SYN is sure to be seen.
@@ -59,6 +62,9 @@ pub enum ProgramsError {
         #[source]
         source: aya::maps::MapError,
     },
+    /// The agent's own port cannot be put into the map.
+    #[error("who asks the agent cannot be told, as the kernel did not take its port ({0}); see listeners.probes")]
+    Probes(#[source] aya::maps::MapError),
     /// Not testable.
     #[error(transparent)]
     SelfTest(#[from] SelfTestError),
@@ -73,22 +79,24 @@ impl Programs {
     pub(super) fn start(
         mut loaded: Loaded,
         mut hook: Box<dyn Hook>,
-        interfaces: &[Interface],
-        ignored: &[Network],
-        reattach: bool,
+        setting: Setting<'_>,
     ) -> Result<Self, ProgramsError> {
+        let Setting { interfaces, ignored, reattach, .. } = setting;
         let log = ProgramLog::open(&mut loaded.ebpf);
         self_test::prepare(&mut loaded)?;
         for network in ignored {
             maps::ignore(&mut loaded, *network)
                 .map_err(|source| ProgramsError::Ignore { network: *network, source })?;
         }
+        let kubelet =
+            Kubelet::begin(&mut loaded, setting.own_port, hook.knows_senders()).map_err(ProgramsError::Probes)?;
         hook.look(&mut loaded, interfaces, true)?;
         Ok(Self {
             hook,
             loaded,
             log,
             slots: Slots::default(),
+            kubelet,
             uncounted: Uncounted::default(),
             reattach,
             proven_since: None,
@@ -173,6 +181,18 @@ impl Sensor for Programs {
 
     fn blind(&self) -> Option<Duration> {
         Some(self.blind)
+    }
+
+    fn probes(&self) -> ProbeStatus {
+        if self.hook.knows_senders() { self.kubelet.status() } else { ProbeStatus::unsupported() }
+    }
+
+    fn probe_at(&mut self, ports: &[ProbePort]) -> Result<(), String> {
+        self.kubelet.probe_at(&mut self.loaded, ports).map_err(|error| error.to_string())
+    }
+
+    fn kubelet_asked(&mut self, asker: Asker) -> Result<bool, String> {
+        self.kubelet.asked(&mut self.loaded, asker).map_err(|error| error.to_string())
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {

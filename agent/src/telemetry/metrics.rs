@@ -243,6 +243,7 @@ mod tests {
             blind_ms: Some(2500),
             interfaces: Vec::new(),
             passed_over: Vec::new(),
+            probes: crate::sensor::ProbeStatus::default(),
             scoped: true,
         };
         let counts = FamilyCounts {

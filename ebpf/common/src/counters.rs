@@ -9,8 +9,11 @@ pub const UNATTRIBUTED_SLOT: u8 = 0;
 /// What the agent's self-test sends to port 0, which no listener can have.
 pub const SELF_TEST_SLOT: u8 = 1;
 
+/// The agent's own port: of each SYN to it is remembered whence it came ([`Sender`]).
+pub const OWN_SLOT: u8 = 2;
+
 /// The first slot that a watched port can have.
-pub const FIRST_PORT_SLOT: u8 = 2;
+pub const FIRST_PORT_SLOT: u8 = 3;
 
 /// How many classes there are; see [`Class`].
 pub const CLASSES: u32 = 8;
@@ -20,6 +23,49 @@ pub const COUNTERS: u32 = SLOTS * 2 * CLASSES;
 
 /// How many networks of one family can be ignored as sources.
 pub const MOST_IGNORED: u32 = 256;
+
+/// How many of kubelet's control groups are known at once: a restarted kubelet has a new one.
+pub const MOST_KUBELET_GROUPS: u32 = 4;
+
+/// How many probed ports there can be.
+pub const MOST_PROBED: u32 = 32;
+
+/// How many pairs of a group and a port are known at once.
+pub const MOST_PROBERS: u32 = MOST_KUBELET_GROUPS * MOST_PROBED;
+
+/// How many connections to the agent's own port are remembered, per family: only those that processes of this node opened,
+/// so that nobody else makes one forgotten.
+pub const ASKERS: u32 = 256;
+
+/// The id of the root control group, where everything lives that nobody has put anywhere (`cgroup_setup_root`).
+pub const ROOT_GROUP: u64 = 1;
+
+/// Whence a SYN came that a process of this node sent: the control groups of its socket, by the kernel's ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sender {
+    /// The group itself.
+    pub group: u64,
+    /// The one right below the root that it is in, or that it is; 0 for the root itself.
+    pub top: u64,
+}
+
+/// A control group and a port that it probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Prober {
+    /// The id of a control group of version 2.
+    pub group: u64,
+    /// The port; 64 bits wide, so that there is no padding.
+    pub port: u64,
+}
+
+/// Whether a control group can be told from others by its id. 0 is what the kernel says of a sender that is not on this
+/// node.
+#[inline(always)]
+pub const fn names_one(group: u64) -> bool {
+    group > ROOT_GROUP
+}
 
 /// Ports in one entry of the port map. Pages keep the map at 64 KiB where one entry a port would take 512 KiB, because
 /// the kernel rounds array values up to 8 bytes.
@@ -58,7 +104,8 @@ pub enum Class {
     Retransmit = 1,
     /// A SYN that meets no socket.
     Refused = 2,
-    // 3 is laid out for kubelet's probes.
+    /// A SYN of kubelet's probes.
+    Probe = 3,
     /// A SYN from a source that the operator has named.
     Ignored = 4,
     /// A SYN that asks to join an MPTCP connection as a further subflow.
@@ -71,8 +118,8 @@ pub enum Class {
 
 impl Class {
     /// Every class that is counted.
-    pub const ALL: [Self; 7] =
-        [Self::New, Self::Retransmit, Self::Refused, Self::Ignored, Self::Join, Self::Stray, Self::Opaque];
+    pub const ALL: [Self; 8] =
+        [Self::New, Self::Retransmit, Self::Refused, Self::Probe, Self::Ignored, Self::Join, Self::Stray, Self::Opaque];
 }
 
 /// How many, and when the last one came.
@@ -112,7 +159,8 @@ pub const fn port_index(port: u16) -> (u32, usize) {
 mod user {
     #![expect(unsafe_code, reason = "the Pod marker is how aya is told that a map value is plain data")]
 
-    use super::{PortPage, Tally, Witness};
+    use super::{PortPage, Prober, Sender, Tally, Witness};
+    use crate::packet::{Ipv4, Ipv6};
 
     // SAFETY: `repr(C)`, only unsigned integers, no padding (8-byte fields or single bytes), every bit pattern is valid.
     unsafe impl aya::Pod for Tally {}
@@ -120,6 +168,14 @@ mod user {
     unsafe impl aya::Pod for PortPage {}
     // SAFETY: as above.
     unsafe impl aya::Pod for Witness {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Prober {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Sender {}
+    // SAFETY: as above, with fields of 4 bytes.
+    unsafe impl aya::Pod for Ipv4 {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Ipv6 {}
 }
 
 #[cfg(test)]
@@ -154,5 +210,7 @@ mod tests {
         assert_eq!(size_of::<Tally>(), 16);
         assert_eq!(size_of::<PortPage>(), PORTS_PER_PAGE);
         assert_eq!(size_of::<Witness>(), 8);
+        assert_eq!((size_of::<Prober>(), size_of::<Sender>()), (16, 16));
+        assert_eq!((size_of::<crate::packet::Ipv4>(), size_of::<crate::packet::Ipv6>()), (12, 36));
     }
 }

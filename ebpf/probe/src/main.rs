@@ -12,6 +12,7 @@ mod cgroup;
 mod count;
 mod maps;
 mod reach;
+mod sender;
 mod socket;
 mod tcx;
 

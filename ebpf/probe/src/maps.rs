@@ -2,9 +2,12 @@
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, LpmTrie, PerCpuArray},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray},
 };
-use lastsyn_common::counters::{self, MOST_IGNORED, PORT_PAGES, PortPage, Tally, Witness};
+use lastsyn_common::{
+    counters::{self, ASKERS, MOST_IGNORED, MOST_PROBERS, PORT_PAGES, PortPage, Prober, Sender, Tally, Witness},
+    packet::{Ipv4, Ipv6},
+};
 
 /// Port to slot. Written by the agent, also while the programs run.
 #[map]
@@ -26,3 +29,15 @@ pub(crate) static IGNORED_V4: LpmTrie<u32, u8> = LpmTrie::with_max_entries(MOST_
 /// The same for IPv6.
 #[map]
 pub(crate) static IGNORED_V6: LpmTrie<[u32; 4], u8> = LpmTrie::with_max_entries(MOST_IGNORED, 0);
+
+/// Kubelet's control groups, each with each port that it probes. Written by the agent, also while the programs run.
+#[map]
+pub(crate) static PROBERS: HashMap<Prober, u8> = HashMap::with_max_entries(MOST_PROBERS, 0);
+
+/// Whence the last SYN of each connection over IPv4 to the agent's own port came, if a process of this node sent it.
+#[map]
+pub(crate) static ASKERS_V4: LruHashMap<Ipv4, Sender> = LruHashMap::with_max_entries(ASKERS, 0);
+
+/// The same over IPv6.
+#[map]
+pub(crate) static ASKERS_V6: LruHashMap<Ipv6, Sender> = LruHashMap::with_max_entries(ASKERS, 0);

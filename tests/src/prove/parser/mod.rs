@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 use lastsyn_common::{
-    counters::{self, Class, UNATTRIBUTED_SLOT, counter_index},
+    counters::{self, Class, FIRST_PORT_SLOT, UNATTRIBUTED_SLOT, counter_index},
     packet::{ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict, ether_type, joins},
 };
 use serde_json::json;
@@ -191,8 +191,8 @@ fn class(frame: &[u8], v6: bool, tcp: usize) -> Class {
 
 /// Every port has a slot but each third, so that neighbours are told apart and some ports are not watched.
 pub fn slot_of(port: u16) -> u8 {
-    match u8::try_from(port % 61) {
-        Ok(number) if !port.is_multiple_of(3) => 2 + number,
+    match u8::try_from(port % 60) {
+        Ok(number) if !port.is_multiple_of(3) => FIRST_PORT_SLOT + number,
         _ => UNATTRIBUTED_SLOT,
     }
 }
