@@ -1,16 +1,25 @@
 //! A node with two pods and a client outside, by how the node's network plugin connects its pods. The client's packets reach
 //! the pods with the node's own address, as by a Service with the external policy `Cluster`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
 
 use anyhow::Result;
 
 use crate::{
-    End, Families, Host, Lab, Link,
+    End, Families, Host, Lab, Link, Outcome, await_condition,
     bpf::{Does, Place, Program, interface_index},
+    connect_once,
 };
 
 const INTERFACE: &str = "eth0";
+/// A port of the pod that nothing listens on.
+const CLOSED: u16 = 9;
+/// A bridge forwards some time after it is up.
+const READY: Duration = Duration::from_secs(20);
+const TRY: Duration = Duration::from_secs(1);
 const CLIENT: Addresses = Addresses { v4: [10, 10, 0, 2], v6: [0x10, 2], hardware: 2 };
 const NODE: Addresses = Addresses { v4: [10, 10, 0, 1], v6: [0x10, 1], hardware: 1 };
 const POD: Addresses = Addresses { v4: [10, 244, 1, 2], v6: [0x244, 2], hardware: 0x12 };
@@ -97,11 +106,23 @@ impl PodNetwork {
             Plugin::RedirectPeer => Self::redirect(&node)?,
         };
         node.nft(&format!(
-            "table inet hide {{ chain out {{ type nat hook postrouting priority srcnat;
-                 ip saddr {} masquerade; ip6 saddr {} masquerade; }} }}",
+            "table inet hide {{
+                 chain out {{
+                     type nat hook postrouting priority srcnat;
+                     ip saddr {} masquerade
+                     ip6 saddr {} masquerade
+                 }}
+             }}",
             CLIENT.v4(),
             CLIENT.v6()
         ))?;
+        for target in Self::pod(CLOSED) {
+            for host in [&client, &node, &other_pod] {
+                await_condition("the way to the pod", READY, || {
+                    connect_once(host, target, TRY).outcome == Outcome::Refused
+                })?;
+            }
+        }
         Ok(Self { lab, client, node, pod, other_pod, _program: program })
     }
 

@@ -61,7 +61,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Listeners {
-    /// The watched TCP ports. Default `auto`. A port that is missing here can still get connections after the drain's
+    /// The watched ports, of TCP, and of QUIC as `443/udp`. Default `auto`, which finds those of TCP alone. A port that is missing here can still get connections after the drain's
     /// end: the verdict speaks of the watched ones alone.
     pub watch: Watch,
     /// Ports that `auto` leaves out. Default none. The agent's own port is left out by itself.

@@ -8,7 +8,10 @@ use serde::{
 };
 
 use super::{duration, ports};
-use crate::core::probe::ProbePort;
+use crate::core::{
+    listener::{Port, Protocol},
+    probe::ProbePort,
+};
 
 /// At which ports kubelet probes this pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl<'de> Deserialize<'de> for Probes {
 #[serde(deny_unknown_fields)]
 struct Written {
     #[serde(deserialize_with = "ports::deserialize_one")]
-    port: crate::core::listener::Port,
+    port: Port,
     #[serde(with = "duration", default = "default_period")]
     period: Duration,
 }
@@ -110,6 +113,9 @@ impl<'de> de::Visitor<'de> for EntryVisitor {
 
     fn visit_map<A: de::MapAccess<'de>>(self, entries: A) -> Result<Entry, A::Error> {
         let Written { port, period } = Written::deserialize(MapAccessDeserializer::new(entries))?;
+        if port.protocol() != Protocol::Tcp {
+            return Err(de::Error::custom(format_args!("{port}: kubelet probes ports of TCP")));
+        }
         if period.is_zero() {
             return Err(de::Error::custom("a probe's period is more than 0s"));
         }
@@ -152,6 +158,7 @@ mod tests {
             (json!(8080), "auto, off, or a list"),
             (json!([{"period": "1s"}]), "port"),
             (json!([{"port": 0}]), "port 0"),
+            (json!([{"port": "443/udp"}]), "ports of TCP"),
             (json!([{"port": 80, "period": "0s"}]), "more than 0s"),
             (json!([{"port": 80, "period": 5}]), "5s"),
             (json!([{"port": 80, "path": "/"}]), "path"),

@@ -11,7 +11,7 @@ use super::{
     duration::format,
     origin::{Origins, Setting},
 };
-use crate::core::listener::Port;
+use crate::core::listener::{Port, Protocol};
 
 pub(super) fn check(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
     check_listeners(config, origins)?;
@@ -49,12 +49,13 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
         return Err(ConfigError::NothingWatched { setting: watched_by() });
     }
     no_port_twice(watch, watched_by)?;
+    let tcp = || watch.iter().filter(|port| port.protocol() == Protocol::Tcp);
     let address = config.server.address;
-    if let Some(&port) = watch.iter().find(|port| port.number() == address.port()) {
+    if let Some(&port) = tcp().find(|port| port.number() == address.port()) {
         let server = origins.setting("server.address", address);
         return Err(ConfigError::OwnPortWatched { setting: watched_by(), port, server });
     }
-    if let Some(&port) = watch.iter().find(|port| config.proxy.own_ports().contains(&port.number())) {
+    if let Some(&port) = tcp().find(|port| config.proxy.own_ports().contains(&port.number())) {
         let admin = origins.setting("proxy.envoy.admin", &config.proxy.envoy.admin);
         return Err(ConfigError::AdminPortWatched { setting: watched_by(), port, admin });
     }

@@ -107,6 +107,11 @@ impl Counts {
     }
 }
 
+/// Why a sensor that is on no interface, or has no program of ours, does not count a UDP port.
+pub(super) fn datagrams_unseen(port: Port) -> String {
+    format!("port {port} is not counted: only the sensors tcx and clsact see datagrams that open QUIC connections")
+}
+
 /// Ports that could not be had, and why.
 #[derive(Debug, Default)]
 pub(super) struct Uncounted(BTreeMap<Port, String>);

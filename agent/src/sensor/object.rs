@@ -40,6 +40,7 @@ pub(super) enum Wanted {
 pub(super) struct Loaded {
     pub(super) ebpf: Ebpf,
     pub(super) ports: Array<MapData, PortPage>,
+    pub(super) ports_udp: Array<MapData, PortPage>,
     pub(super) counters: PerCpuArray<MapData, Tally>,
     pub(super) witness: PerCpuArray<MapData, Witness>,
     pub(super) ignored_v4: LpmTrie<MapData, u32, u8>,
@@ -118,6 +119,7 @@ impl Loaded {
         }
         Ok(Self {
             ports: map(&mut ebpf, "PORTS", Array::try_from)?,
+            ports_udp: map(&mut ebpf, "PORTS_UDP", Array::try_from)?,
             counters: map(&mut ebpf, "COUNTERS", PerCpuArray::try_from)?,
             witness: map(&mut ebpf, "WITNESS", PerCpuArray::try_from)?,
             ignored_v4: map(&mut ebpf, "IGNORED_V4", LpmTrie::try_from)?,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
 use super::{
-    counts::{Around, Counts, Sensor, Uncounted},
+    counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
     hook::{AttachError, Hook, Look},
     kubelet::{Asker, Kubelet, ProbeStatus},
     maps,
@@ -21,7 +21,7 @@ use crate::{
         class::Class,
         clock::Monotonic,
         event::{ByFamily, PortAttempts, SensorState},
-        listener::Port,
+        listener::{Port, Protocol},
         probe::ProbePort,
         verdict::{NotObserved, Strategy},
     },
@@ -89,7 +89,7 @@ impl Programs {
                 .map_err(|source| ProgramsError::Ignore { network: *network, source })?;
         }
         let kubelet =
-            Kubelet::begin(&mut loaded, setting.own_port, hook.knows_senders()).map_err(ProgramsError::Probes)?;
+            Kubelet::begin(&mut loaded, setting.own_port, hook.is_on_interfaces()).map_err(ProgramsError::Probes)?;
         hook.look(&mut loaded, interfaces, true)?;
         Ok(Self {
             hook,
@@ -148,6 +148,17 @@ impl Programs {
         }
     }
 
+    fn count(&mut self, port: Port) -> Result<(), String> {
+        let set_slot = match port.protocol() {
+            Protocol::Tcp => maps::set_slot,
+            Protocol::Udp if self.hook.is_on_interfaces() => maps::set_datagram_slot,
+            Protocol::Udp => return Err(datagrams_unseen(port)),
+        };
+        let assigned = self.slots.assign(port, clock::now()).map_err(|error| error.to_string())?;
+        set_slot(&mut self.loaded, port.number(), assigned.slot)
+            .map_err(|error| format!("port {port} is not counted: {error}"))
+    }
+
     fn counts(&self, state: SensorState, not_observed: Vec<NotObserved>) -> Result<Counts, aya::maps::MapError> {
         let mut attempts = BTreeMap::new();
         for (port, assigned) in self.slots.iter() {
@@ -184,7 +195,7 @@ impl Sensor for Programs {
     }
 
     fn probes(&self) -> ProbeStatus {
-        if self.hook.knows_senders() { self.kubelet.status() } else { ProbeStatus::unsupported() }
+        if self.hook.is_on_interfaces() { self.kubelet.status() } else { ProbeStatus::unsupported() }
     }
 
     fn probe_at(&mut self, ports: &[ProbePort]) -> Result<(), String> {
@@ -196,11 +207,7 @@ impl Sensor for Programs {
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {
-        let assigned = self.slots.assign(port, clock::now()).map_err(|error| error.to_string());
-        let counted = assigned.and_then(|assigned| {
-            maps::set_slot(&mut self.loaded, port.number(), assigned.slot)
-                .map_err(|error| format!("port {port} is not counted: {error}"))
-        });
+        let counted = self.count(port);
         self.uncounted.note(port, &counted);
         counted
     }

@@ -9,9 +9,13 @@ use lastsyn_common::{
     packet::{Ipv4, Ipv6},
 };
 
-/// Port to slot. Written by the agent, also while the programs run.
+/// TCP port to slot. Written by the agent, also while the programs run.
 #[map]
 pub(crate) static PORTS: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
+
+/// The same for UDP ports.
+#[map]
+pub(crate) static PORTS_UDP: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
 
 /// The counts per slot, family and class. Per CPU, so that no update can be lost to another.
 #[map]

@@ -42,10 +42,18 @@ fn ingress(context: TcContext) -> i32 {
         match packet::ether_type(&Linear::of(&context)) {
             EtherType::Ipv4 => {
                 let verdict = ipv4(&context);
+                if verdict.is_datagram() {
+                    datagram_v4(&context, verdict);
+                    return TCX_NEXT;
+                }
                 attempt(&context, false, verdict, |slot| class_v4(&context, verdict, slot));
             }
             EtherType::Ipv6 => {
                 let verdict = ipv6(&context);
+                if verdict.is_datagram() {
+                    datagram_v6(&context, verdict);
+                    return TCX_NEXT;
+                }
                 attempt(&context, true, verdict, |slot| class_v6(&context, verdict, slot));
             }
             EtherType::Other => {}
@@ -63,7 +71,7 @@ fn loopback(context: TcContext) -> i32 {
         EtherType::Ipv6 => ipv6(&context),
         EtherType::Other => Verdict::OTHER,
     };
-    if !verdict.is(Kind::Other) && !verdict.is(Kind::Short) {
+    if !verdict.is(Kind::Other) && !verdict.is(Kind::Short) && !verdict.is_datagram() {
         count::witness();
     }
     TCX_NEXT
@@ -83,6 +91,45 @@ fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce(u
         } else if count::tally(slot, v6, class(slot)) == 0 && slot == SELF_TEST_SLOT {
             debug!(context, "the first self-test passed through the program");
         }
+    }
+}
+
+/// Counts a datagram over IPv4 that opens a QUIC connection, or may. There are few, so that the helper may read all of it.
+#[inline(always)]
+fn datagram_v4(context: &TcContext, verdict: Verdict) {
+    let Some(slot) = count::datagram_slot(verdict.port()) else { return };
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
+    let tuple = Ipv4::read(packet.far, ETHERNET_HEADER, packet.tcp_behind_ipv4(ETHERNET_HEADER));
+    if count::ignores_v4(tuple.source) {
+        count::tally(slot, false, Class::Ignored);
+    } else {
+        let takes = || socket::takes_datagram_v4(context.skb.skb, tuple);
+        count::tally(slot, false, datagram_class(verdict, takes));
+    }
+}
+
+/// The same over IPv6.
+#[inline(always)]
+fn datagram_v6(context: &TcContext, verdict: Verdict) {
+    let Some(slot) = count::datagram_slot(verdict.port()) else { return };
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
+    let tuple = Ipv6::read(packet.far, ETHERNET_HEADER, packet.tcp_behind_ipv6(ETHERNET_HEADER));
+    if count::ignores_v6(tuple.source) {
+        count::tally(slot, true, Class::Ignored);
+    } else {
+        let takes = || socket::takes_datagram_v6(context.skb.skb, tuple);
+        count::tally(slot, true, datagram_class(verdict, takes));
+    }
+}
+
+#[inline(always)]
+fn datagram_class(verdict: Verdict, takes: impl FnOnce() -> bool) -> Class {
+    if verdict.is(Kind::OpaqueDatagram) {
+        Class::Opaque
+    } else if takes() {
+        Class::New
+    } else {
+        Class::Refused
     }
 }
 

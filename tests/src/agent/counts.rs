@@ -76,9 +76,9 @@ pub fn counts(of: &Value, port: u16, family: &str) -> Option<Counts> {
     let number = |class| counts.get(class).and_then(Value::as_u64);
     Some(Counts {
         new: number("new")?,
-        retransmit: number("retransmit")?,
+        retransmit: number("retransmit").unwrap_or(0),
         refused: number("refused").unwrap_or(0),
-        join: number("join")?,
+        join: number("join").unwrap_or(0),
         opaque: number("opaque")?,
         stray: number("stray").unwrap_or(0),
         ignored: number("ignored")?,

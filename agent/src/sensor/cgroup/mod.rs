@@ -130,7 +130,7 @@ impl Hook for Cgroup {
     }
 
     /// Here a packet's socket is the one that it has met.
-    fn knows_senders(&self) -> bool {
+    fn is_on_interfaces(&self) -> bool {
         false
     }
 }
