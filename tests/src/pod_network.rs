@@ -92,7 +92,9 @@ impl PodNetwork {
         link([CLIENT.of(&client, INTERFACE), NODE.of(&node, "client")])?;
         let default = |host: &Host, by: Addresses| {
             let (v4, v6) = (by.v4(), by.v6());
-            host.ip(&format!("route add default via {v4} dev {INTERFACE}\nroute add default via {v6} dev {INTERFACE}\n"))
+            host.ip(&format!(
+                "route add default via {v4} dev {INTERFACE}\nroute add default via {v6} dev {INTERFACE}\n"
+            ))
         };
         default(&client, NODE)?;
         // The node's ends have another hardware address each; all have the pods' gateway for their address.
@@ -138,11 +140,7 @@ impl PodNetwork {
             node.set_sysctl(&format!("net.ipv4.conf.{interface}.proxy_arp"), "1")?;
         }
         node.set_sysctl("net.ipv6.conf.all.proxy_ndp", "1")?;
-        node.ip(&format!(
-            "neigh add proxy {} dev pod\nneigh add proxy {} dev other-pod\n",
-            OTHER_POD.v6(),
-            POD.v6()
-        ))?;
+        node.ip(&format!("neigh add proxy {} dev pod\nneigh add proxy {} dev other-pod\n", OTHER_POD.v6(), POD.v6()))?;
         Ok(None)
     }
 
@@ -174,8 +172,6 @@ impl PodNetwork {
 
     fn routes(pod: Addresses, interface: &str) -> String {
         let (v4, v6, from_v4, from_v6) = (pod.v4(), pod.v6(), GATEWAY.v4(), GATEWAY.v6());
-        format!(
-            "route add {v4}/32 dev {interface} src {from_v4}\nroute add {v6}/128 dev {interface} src {from_v6}\n"
-        )
+        format!("route add {v4}/32 dev {interface} src {from_v4}\nroute add {v6}/128 dev {interface} src {from_v6}\n")
     }
 }

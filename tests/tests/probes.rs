@@ -6,9 +6,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use lastsyn_tests::{
-    Agent, AgentConfig, Host, PodGroup, PodNetwork, Process, Server, ServerConfig,
+    Agent, AgentConfig, Host, PacedClient, PodGroup, PodNetwork, Process, Server, ServerConfig,
     agent::{self, Counts, counts},
-    await_condition, connect_once,
+    await_condition, connect_once, control_group,
     pod_network::Plugin,
 };
 use serde_json::Value;
@@ -59,7 +59,8 @@ impl Scene {
 
     /// Asks the agent in kubelet's name.
     fn ask(host: &Host, group: &PodGroup, target: SocketAddr) {
-        let request = format!("GET /healthz HTTP/1.1\\r\\nHost: a\\r\\nUser-Agent: {KUBELET}\\r\\nConnection: close\\r\\n\\r\\n");
+        let request =
+            format!("GET /healthz HTTP/1.1\\r\\nHost: a\\r\\nUser-Agent: {KUBELET}\\r\\nConnection: close\\r\\n\\r\\n");
         let script = format!("{}; printf '{request}' >&3; grep -q '200 OK' <&3", open(target));
         Self::run(host, group, &script).wait_for_success(SOON).unwrap();
     }
@@ -133,7 +134,9 @@ fn only_the_syns_of_kubelet_are_probes_whatever_connects_the_pods() {
         assert_eq!(scene.counted(), new(1), "{plugin:?}: not known yet");
         scene.learn();
         // Outside, masqueraded; in another pod; with `hostNetwork`; of the node's system.
-        for (host, group) in [(client, &scene.other), (other_pod, &scene.kubelet), (node, &scene.pods), (node, &scene.other)] {
+        for (host, group) in
+            [(client, &scene.other), (other_pod, &scene.kubelet), (node, &scene.pods), (node, &scene.other)]
+        {
             Scene::connect(host, group);
         }
         assert_eq!(scene.counted(), new(5), "{plugin:?}: others");
@@ -200,4 +203,65 @@ fn without_a_named_port_no_probe_is_told_and_the_status_says_why() {
         Scene::connect(&scene.network.node, &scene.kubelet);
         assert_eq!(scene.counted(), new(1));
     }
+}
+
+/// A kubelet in the root group, which is one of all processes there: it probes every second, over both families.
+struct Untold {
+    scene: Scene,
+    _probing: [PacedClient; 2],
+}
+
+impl Untold {
+    /// Until the agent knows its pace over both families.
+    fn learnt() -> Self {
+        // The clients' sockets are this process's.
+        control_group::enter_root().unwrap();
+        let scene = Scene::with(Plugin::Bridge, |config| {
+            config.env("LASTSYN_DRAIN_QUIET_PERIOD", "2s").env("LASTSYN_DRAIN_MAX_WAIT", "15s")
+        });
+        let pace = |target| PacedClient::start(&scene.network.node, vec![target], 1).unwrap();
+        let probing = PodNetwork::pod(PORT).map(pace);
+        await_condition("the pace", 4 * SOON, || {
+            scene.probes()["method"] == "pace" && scene.counted().iter().all(|counts| counts.probe > 0)
+        })
+        .unwrap();
+        Self { scene, _probing: probing }
+    }
+}
+
+#[test]
+fn where_nothing_tells_the_sender_the_pace_does_and_the_verdict_says_so() {
+    let Untold { scene, _probing } = Untold::learnt();
+    let verdict = scene.agent.drain().unwrap().wait(SOON).unwrap().verdict;
+    assert_eq!(verdict["reason"], "unverified", "{verdict}");
+    let told = verdict["notObserved"].to_string();
+    assert!(told.contains("came at the ticks of kubelet's probe"), "{told}");
+}
+
+#[test]
+fn of_a_burst_from_the_node_most_are_clients() {
+    let Untold { scene, _probing } = Untold::learnt();
+    let _burst = PacedClient::start(&scene.network.node, PodNetwork::pod(PORT).to_vec(), 10).unwrap();
+    let verdict = scene.agent.drain().unwrap().wait(SOON).unwrap().verdict;
+    assert_eq!(verdict["reason"], "bound", "{verdict}");
+}
+
+#[test]
+fn a_client_behind_the_node_is_one_whatever_its_pace() {
+    let Untold { scene, _probing } = Untold::learnt();
+    let _client = PacedClient::start(&scene.network.client, PodNetwork::pod(PORT).to_vec(), 1).unwrap();
+    let verdict = scene.agent.drain().unwrap().wait(SOON).unwrap().verdict;
+    assert_eq!(verdict["reason"], "bound", "{verdict}");
+}
+
+#[test]
+fn once_kubelet_is_known_its_pace_tells_nothing_any_more() {
+    let Untold { scene, _probing } = Untold::learnt();
+    scene.learn();
+    let before = scene.counted();
+    await_condition("two more", SOON, || {
+        scene.counted().iter().zip(before).all(|(after, before)| after.since(before).new >= 2)
+    })
+    .unwrap();
+    assert_eq!(scene.counted().map(|counts| counts.probe), before.map(|counts| counts.probe));
 }

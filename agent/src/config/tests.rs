@@ -130,7 +130,8 @@ fn probed_ports_are_read_from_variables_and_flags_and_not_too_many() {
     let text = "[{port: 8080, period: 1s}, 81]";
     let config = variable("LASTSYN_LISTENERS_PROBES", text).expect(text);
     assert_eq!(config, flag("listeners.probes", text).expect(text));
-    let listed: Vec<_> = config.listeners.probes.listed().iter().map(|probe| (probe.port.number(), probe.period)).collect();
+    let listed: Vec<_> =
+        config.listeners.probes.listed().iter().map(|probe| (probe.port.number(), probe.period)).collect();
     assert_eq!(listed, [(8080, Duration::from_secs(1)), (81, Duration::from_secs(10))]);
     assert_eq!(flag("listeners.probes", "off").expect("off").listeners.probes, Probes::Off);
     assert_eq!(flag("listeners.probes", "auto").expect("auto"), Config::default());

@@ -33,6 +33,11 @@ impl Core {
         self.drain.is_some()
     }
 
+    /// When the drain under way began.
+    pub fn draining_since(&self) -> Option<Monotonic> {
+        self.drain.as_ref().map(|drain| drain.started)
+    }
+
     /// The drain under way.
     pub fn drain_view(&self, now: Monotonic) -> Option<DrainView> {
         self.drain.as_ref().map(|drain| DrainView {

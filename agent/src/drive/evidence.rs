@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use crate::{
     core::{
+        clock::Monotonic,
         event::{ByFamily, Depth, Evidence},
         listener::Port,
         probe::ProbePort,
@@ -11,8 +12,7 @@ use crate::{
     },
     drive::clock,
     sensor::{
-        Around, Asker, Interface, InterfaceError, Interfaces, ProbeStatus, Selected, Sensor, families,
-        namespace,
+        Around, Asker, Interface, InterfaceError, Interfaces, ProbeStatus, Selected, Sensor, families, namespace,
     },
     sockets,
 };
@@ -79,14 +79,15 @@ impl Reader {
     }
 
     /// Reads. Whatever fails is part of the evidence: not observed, with the reason.
-    pub(super) async fn read(&mut self, depth: Depth) -> Evidence {
+    pub(super) async fn read(&mut self, depth: Depth, draining_since: Option<Monotonic>) -> Evidence {
         let mut not_observed = Vec::new();
         let listed_at = clock::now();
         let interfaces = self.look_around(&mut not_observed).await;
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
-        let around = Around { interfaces: interfaces.as_deref(), listed_at, test: depth > Depth::Listeners };
+        let test = depth > Depth::Listeners;
+        let around = Around { interfaces: interfaces.as_deref(), listed_at, test, draining_since };
         let counts = self.selected.sensor.read(around);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();

@@ -16,7 +16,9 @@ pub(super) fn apply(reader: &mut Reader, configured: &Probes, own: Option<&[Prob
         (Probes::Off, _) => (&[][..], "listeners.probes is off"),
         (Probes::Ports(ports), _) => (ports.as_slice(), "listeners.probes names no port"),
         (Probes::Auto, Some(own)) => (own, "the pod's object has no probe that opens a connection"),
-        (Probes::Auto, None) => (&[][..], "listeners.probes is auto, and the pod's own object has not been read: list them"),
+        (Probes::Auto, None) => {
+            (&[][..], "listeners.probes is auto, and the pod's own object has not been read: list them")
+        }
     };
     if let Err(why) = reader.probe_at(ports, none) {
         tracing::warn!(%why, "the kernel does not take the probed ports: kubelet's probes count as clients there");

@@ -284,7 +284,7 @@ impl Agent {
     }
 
     async fn read(&mut self, depth: Depth) {
-        let evidence = self.reader.read(depth).await;
+        let evidence = self.reader.read(depth, self.core.draining_since()).await;
         self.addresses.send_if_modified(|known| {
             let changed = known.as_slice() != self.reader.addresses();
             if changed {

@@ -74,6 +74,8 @@ pub struct Around<'a> {
     pub listed_at: Monotonic,
     /// Run the self-test too.
     pub test: bool,
+    /// When the drain under way began.
+    pub draining_since: Option<Monotonic>,
 }
 
 /// What a sensor shows at one time.

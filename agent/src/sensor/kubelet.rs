@@ -1,19 +1,29 @@
 //! Kubelet's probes: which control groups are kubelet's, and which ports it probes.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
 use aya::maps::MapError;
 use lastsyn_common::{
-    counters::{MOST_KUBELET_GROUPS, OWN_SLOT, Prober, Sender, names_one},
+    counters::{MOST_KUBELET_GROUPS, NOBODY, OWN_SLOT, Prober, Sender, names_one},
     packet::{Ipv4, Ipv6},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{maps::set_slot, object::Loaded, self_test};
-use crate::core::{listener::Port, probe::ProbePort};
+use super::{
+    maps::set_slot,
+    object::Loaded,
+    pace::{Paced, Told},
+    self_test,
+};
+use crate::core::{
+    clock::Monotonic,
+    listener::{Family, Port},
+    probe::ProbePort,
+    verdict::NotObserved,
+};
 
 /// How kubelet's probes are told from clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +50,9 @@ pub enum ProbeMethod {
     Unsupported,
     /// By nothing yet: kubelet has not asked the agent anything from a control group that can be told from others.
     NotLearnt,
+    /// By where they come from, and by their period and phase: what a client could do as well, so that a drain can end
+    /// `unverified` at best.
+    Pace,
     /// By the control group of the process that sent the SYN.
     ControlGroup,
 }
@@ -76,7 +89,13 @@ pub(super) enum Doubt {
 /// What is known of kubelet.
 #[derive(Debug)]
 pub(super) struct Kubelet {
+    /// The program knows who sends a SYN, where that can be known.
+    senders: bool,
+    probes: Vec<ProbePort>,
     ports: BTreeSet<Port>,
+    paced: Paced,
+    /// The ports of which the program now writes down what may be a probe.
+    marked: BTreeSet<Port>,
     /// The newest last.
     groups: VecDeque<u64>,
     /// The group right below the root in which the agent is, and so all pods.
@@ -95,6 +114,7 @@ impl ProbeStatus {
     pub fn words(&self) -> String {
         let by = match self.method {
             ProbeMethod::Off | ProbeMethod::Unsupported | ProbeMethod::NotLearnt => "count as clients",
+            ProbeMethod::Pace => "told by their source, period and phase",
             ProbeMethod::ControlGroup => "told by kubelet's control group",
         };
         self.why.as_ref().map_or_else(|| by.to_owned(), |why| format!("{by}: {why}"))
@@ -117,19 +137,32 @@ impl Kubelet {
                 pods = sender(loaded, self_test::CONNECTION)?.filter(|own| names_one(own.group)).map(|own| own.top);
             }
         }
-        Ok(Self { ports: BTreeSet::new(), groups: VecDeque::new(), pods, doubt: Doubt::NotAsked })
+        Ok(Self {
+            senders,
+            probes: Vec::new(),
+            ports: BTreeSet::new(),
+            paced: Paced::default(),
+            marked: BTreeSet::new(),
+            groups: VecDeque::new(),
+            pods,
+            doubt: Doubt::NotAsked,
+        })
     }
 
     pub(super) fn status(&self) -> ProbeStatus {
         let known = !self.groups.is_empty();
-        let method = if known { ProbeMethod::ControlGroup } else { ProbeMethod::NotLearnt };
+        let method = match (known, self.paced.any_known()) {
+            (true, _) => ProbeMethod::ControlGroup,
+            (false, true) => ProbeMethod::Pace,
+            (false, false) => ProbeMethod::NotLearnt,
+        };
         let why = (!known).then(|| self.doubt.to_string());
         ProbeStatus { method, why, ports: self.ports.iter().copied().collect() }
     }
 
     /// Probes come at these ports from now on, and at no others.
-    pub(super) fn probe_at(&mut self, loaded: &mut Loaded, ports: &[ProbePort]) -> Result<(), MapError> {
-        let ports: BTreeSet<_> = ports.iter().map(|probe| probe.port).collect();
+    pub(super) fn probe_at(&mut self, loaded: &mut Loaded, probes: &[ProbePort]) -> Result<(), MapError> {
+        let ports: BTreeSet<_> = probes.iter().map(|probe| probe.port).collect();
         for &group in &self.groups {
             for &port in self.ports.difference(&ports) {
                 absent_is_fine(loaded.probers.remove(&prober(group, port)))?;
@@ -139,7 +172,48 @@ impl Kubelet {
             }
         }
         self.ports = ports;
+        probes.clone_into(&mut self.probes);
+        self.mark(loaded)
+    }
+
+    /// As long as no group is known the program writes down which SYNs may be probes, and their pace tells.
+    fn mark(&mut self, loaded: &mut Loaded) -> Result<(), MapError> {
+        let mut wanted = BTreeMap::new();
+        if self.senders && self.groups.is_empty() {
+            for &port in &self.ports {
+                if let Some(number) = self.paced.number(port, &self.probes) {
+                    wanted.insert(port, number);
+                }
+            }
+        }
+        for &port in self.marked.iter().filter(|port| !wanted.contains_key(port)) {
+            absent_is_fine(loaded.probers.remove(&prober(NOBODY, port)))?;
+        }
+        for (&port, &number) in &wanted {
+            loaded.probers.insert(prober(NOBODY, port), number, 0)?;
+        }
+        self.marked = wanted.into_keys().collect();
         Ok(())
+    }
+
+    /// Reads what the program has written down.
+    pub(super) fn read(
+        &mut self,
+        loaded: &Loaded,
+        draining_since: Option<Monotonic>,
+        now: Monotonic,
+    ) -> Result<(), MapError> {
+        self.paced.read(loaded, draining_since, now)
+    }
+
+    /// What the pace has told of a port.
+    pub(super) fn told(&self, port: Port, family: Family) -> Told {
+        self.paced.told(port, family)
+    }
+
+    /// That SYNs of this drain were taken for probes by their pace alone.
+    pub(super) fn not_observed(&self) -> impl Iterator<Item = NotObserved> {
+        self.paced.not_observed()
     }
 
     /// A request in kubelet's name came over this connection. Whether something new was learnt.
@@ -167,6 +241,7 @@ impl Kubelet {
             loaded.probers.insert(prober(group, port), 0, 0)?;
         }
         self.groups.push_back(group);
+        self.mark(loaded)?;
         Ok(true)
     }
 }

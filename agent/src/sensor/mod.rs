@@ -13,6 +13,7 @@ mod link_changes;
 mod maps;
 pub mod namespace;
 mod object;
+mod pace;
 mod packet;
 mod preflight;
 mod program_log;

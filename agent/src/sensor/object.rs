@@ -8,7 +8,7 @@ use aya::{
     programs::{CgroupSkb, Program, ProgramError, SchedClassifier},
 };
 use lastsyn_common::{
-    counters::{PortPage, Prober, Sender, Tally, Witness},
+    counters::{Mark, PortPage, Prober, Sender, Tally, Witness},
     packet::{Ipv4, Ipv6},
 };
 
@@ -46,6 +46,8 @@ pub(super) struct Loaded {
     pub(super) ignored_v4: LpmTrie<MapData, u32, u8>,
     pub(super) ignored_v6: LpmTrie<MapData, [u32; 4], u8>,
     pub(super) probers: HashMap<MapData, Prober, u8>,
+    pub(super) mark_counts: PerCpuArray<MapData, u64>,
+    pub(super) marks: PerCpuArray<MapData, Mark>,
     pub(super) askers_v4: HashMap<MapData, Ipv4, Sender>,
     pub(super) askers_v6: HashMap<MapData, Ipv6, Sender>,
 }
@@ -125,6 +127,8 @@ impl Loaded {
             ignored_v4: map(&mut ebpf, "IGNORED_V4", LpmTrie::try_from)?,
             ignored_v6: map(&mut ebpf, "IGNORED_V6", LpmTrie::try_from)?,
             probers: map(&mut ebpf, "PROBERS", HashMap::try_from)?,
+            mark_counts: map(&mut ebpf, "MARK_COUNTS", PerCpuArray::try_from)?,
+            marks: map(&mut ebpf, "MARKS", PerCpuArray::try_from)?,
             askers_v4: map(&mut ebpf, "ASKERS_V4", HashMap::try_from)?,
             askers_v6: map(&mut ebpf, "ASKERS_V6", HashMap::try_from)?,
             ebpf,

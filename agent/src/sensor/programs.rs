@@ -21,7 +21,7 @@ use crate::{
         class::Class,
         clock::Monotonic,
         event::{ByFamily, PortAttempts, SensorState},
-        listener::{Port, Protocol},
+        listener::{Family, Port, Protocol},
         probe::ProbePort,
         verdict::{NotObserved, Strategy},
     },
@@ -162,7 +162,16 @@ impl Programs {
     fn counts(&self, state: SensorState, not_observed: Vec<NotObserved>) -> Result<Counts, aya::maps::MapError> {
         let mut attempts = BTreeMap::new();
         for (port, assigned) in self.slots.iter() {
-            let families = maps::attempts(&self.loaded, assigned.slot)?;
+            let mut families = maps::attempts(&self.loaded, assigned.slot)?;
+            for family in Family::ALL {
+                let told = self.kubelet.told(port, family);
+                for (class, more) in [(Class::Probe, told.probes), (Class::New, told.others)] {
+                    if let Some(tally) = families.get_mut(family).get_mut(class) {
+                        tally.count += more.count;
+                        tally.last = tally.last.max(more.last);
+                    }
+                }
+            }
             attempts.insert(port, PortAttempts { watched_since: assigned.since, families });
         }
         let unattributed = maps::attempts(&self.loaded, UNATTRIBUTED_SLOT)?;
@@ -216,7 +225,9 @@ impl Sensor for Programs {
         let mut not_observed: Vec<_> = self.uncounted.not_observed().collect();
         let state = self.state(around, &mut not_observed);
         self.log.forward();
-        self.counts(state, not_observed).unwrap_or_else(|error| {
+        let marks = self.kubelet.read(&self.loaded, around.draining_since, clock::now());
+        not_observed.extend(self.kubelet.not_observed());
+        marks.and_then(|()| self.counts(state, not_observed)).unwrap_or_else(|error| {
             self.proven_since = None;
             let why = format!("the sensor's counters cannot be read: {error}");
             Counts::none(self.strategy(), why, self.blind)

@@ -273,11 +273,7 @@ mod tests {
             last_attempt_ago_ms: Some(1500),
             quiet: false,
         };
-        let listener = Listener {
-            port: Port::try_from(80).unwrap(),
-            closed_at_ms: None,
-            families: vec![counts],
-        };
+        let listener = Listener { port: Port::try_from(80).unwrap(), closed_at_ms: None, families: vec![counts] };
         let status = Status {
             version: String::new(),
             uptime_ms: 0,

@@ -33,6 +33,54 @@ pub const MOST_PROBED: u32 = 32;
 /// How many pairs of a group and a port are known at once.
 pub const MOST_PROBERS: u32 = MOST_KUBELET_GROUPS * MOST_PROBED;
 
+/// How many ports can be told by the pace of their probes, where nothing tells who sent a SYN.
+pub const MOST_PACED: u32 = 8;
+
+/// How many marks of a port and family are kept, per CPU.
+pub const MARKS_KEPT: u32 = 16;
+
+/// How many lists of marks there are: one for each family.
+pub const MARK_LISTS: u32 = MOST_PACED * 2;
+
+/// The group that stands in the map of probers for every sender that cannot be told.
+pub const NOBODY: u64 = 0;
+
+/// A SYN that may be a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Mark {
+    /// `bpf_ktime_get_ns` (`CLOCK_MONOTONIC`) when it came.
+    pub at_ns: u64,
+    /// Its source address: equal for equal ones ([`source_v4`], [`source_v6`]).
+    pub source: u64,
+}
+
+/// Which list of marks is whose, by the number that a port has.
+#[inline(always)]
+pub const fn mark_list(number: u8, v6: bool) -> u32 {
+    (number as u32 % MOST_PACED) * 2 + v6 as u32
+}
+
+/// Where a mark is: the marks of a list go round.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "at most 15")]
+pub const fn mark_index(list: u32, number: u64) -> u32 {
+    list * MARKS_KEPT + (number % MARKS_KEPT as u64) as u32
+}
+
+/// What an IPv4 address is known by in a mark.
+#[inline(always)]
+pub const fn source_v4(address: u32) -> u64 {
+    address as u64
+}
+
+/// The same for IPv6. Two addresses can be known by the same number; a client gains nothing by it that it could not have by
+/// the address itself.
+#[inline(always)]
+pub const fn source_v6(address: [u32; 4]) -> u64 {
+    ((address[0] ^ address[1].rotate_left(7)) as u64) << 32 | (address[2].rotate_left(13) ^ address[3]) as u64
+}
+
 /// How many connections to the agent's own port are remembered, per family: only those that processes of this node opened,
 /// so that nobody else makes one forgotten.
 pub const ASKERS: u32 = 256;
@@ -159,7 +207,7 @@ pub const fn port_index(port: u16) -> (u32, usize) {
 mod user {
     #![expect(unsafe_code, reason = "the Pod marker is how aya is told that a map value is plain data")]
 
-    use super::{PortPage, Prober, Sender, Tally, Witness};
+    use super::{Mark, PortPage, Prober, Sender, Tally, Witness};
     use crate::packet::{Ipv4, Ipv6};
 
     // SAFETY: `repr(C)`, only unsigned integers, no padding (8-byte fields or single bytes), every bit pattern is valid.
@@ -172,6 +220,8 @@ mod user {
     unsafe impl aya::Pod for Prober {}
     // SAFETY: as above.
     unsafe impl aya::Pod for Sender {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Mark {}
     // SAFETY: as above, with fields of 4 bytes.
     unsafe impl aya::Pod for Ipv4 {}
     // SAFETY: as above.
@@ -206,11 +256,25 @@ mod tests {
     }
 
     #[test]
+    fn every_mark_has_a_place_of_its_own_until_they_go_round() {
+        extern crate std;
+        let mut seen = std::collections::BTreeSet::new();
+        for number in 0..8 {
+            for v6 in [false, true] {
+                let list = mark_list(number, v6);
+                assert!((0..u64::from(MARKS_KEPT)).all(|mark| seen.insert(mark_index(list, 100 + mark))), "{list}");
+                assert_eq!(mark_index(list, 5), mark_index(list, 5 + u64::from(MARKS_KEPT)));
+            }
+        }
+        assert_eq!(seen.last(), Some(&(MARK_LISTS * MARKS_KEPT - 1)));
+    }
+
+    #[test]
     fn map_values_have_no_padding() {
         assert_eq!(size_of::<Tally>(), 16);
         assert_eq!(size_of::<PortPage>(), PORTS_PER_PAGE);
         assert_eq!(size_of::<Witness>(), 8);
-        assert_eq!((size_of::<Prober>(), size_of::<Sender>()), (16, 16));
+        assert_eq!((size_of::<Prober>(), size_of::<Sender>(), size_of::<Mark>()), (16, 16, 16));
         assert_eq!((size_of::<crate::packet::Ipv4>(), size_of::<crate::packet::Ipv6>()), (12, 36));
     }
 }

@@ -11,6 +11,7 @@
 mod cgroup;
 mod count;
 mod maps;
+mod pace;
 mod reach;
 mod sender;
 mod socket;

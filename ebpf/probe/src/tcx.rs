@@ -10,12 +10,12 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use lastsyn_common::{
-    counters::{Class, OWN_SLOT, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
+    counters::{Class, OWN_SLOT, SELF_TEST_SLOT, UNATTRIBUTED_SLOT, source_v4, source_v6},
     packet::{self, ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict},
 };
 
 use crate::{
-    count,
+    count, pace,
     reach::{Copied, Linear},
     sender, socket,
 };
@@ -78,7 +78,7 @@ fn loopback(context: TcContext) -> i32 {
 }
 
 #[inline(always)]
-fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce(u8) -> Class) {
+fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce(u8) -> Option<Class>) {
     if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
         return;
     }
@@ -88,7 +88,10 @@ fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce(u
     } else if let Some(slot) = count::slot(verdict.port()) {
         if verdict.is(Kind::OpaquePort) {
             opaque(context, slot, v6);
-        } else if count::tally(slot, v6, class(slot)) == 0 && slot == SELF_TEST_SLOT {
+        } else if let Some(class) = class(slot)
+            && count::tally(slot, v6, class) == 0
+            && slot == SELF_TEST_SLOT
+        {
             debug!(context, "the first self-test passed through the program");
         }
     }
@@ -133,9 +136,10 @@ fn datagram_class(verdict: Verdict, takes: impl FnOnce() -> bool) -> Class {
     }
 }
 
-/// The class of a SYN over IPv4. The fields of most lie at fixed places; with IP options the helper reads them.
+/// The class of a SYN over IPv4; `None` for one that is not counted here. The fields of most lie at fixed places; with IP
+/// options the helper reads them.
 #[inline(always)]
-fn class_v4(context: &TcContext, verdict: Verdict, slot: u8) -> Class {
+fn class_v4(context: &TcContext, verdict: Verdict, slot: u8) -> Option<Class> {
     let to = To { slot, port: verdict.port() };
     if verdict.is(Kind::Syn) {
         let tcp = Ipv4::TCP_WITHOUT_OPTIONS;
@@ -150,7 +154,7 @@ fn class_v4(context: &TcContext, verdict: Verdict, slot: u8) -> Class {
 
 /// The same over IPv6.
 #[inline(always)]
-fn class_v6(context: &TcContext, verdict: Verdict, slot: u8) -> Class {
+fn class_v6(context: &TcContext, verdict: Verdict, slot: u8) -> Option<Class> {
     let to = To { slot, port: verdict.port() };
     if verdict.is(Kind::Syn) {
         let tcp = Ipv6::TCP_WITHOUT_EXTENSIONS;
@@ -164,38 +168,48 @@ fn class_v6(context: &TcContext, verdict: Verdict, slot: u8) -> Class {
 }
 
 #[inline(always)]
-fn class_of_v4(context: &TcContext, tuple: Ipv4, to: To, tcp: usize, fixed: bool) -> Class {
+fn class_of_v4(context: &TcContext, tuple: Ipv4, to: To, tcp: usize, fixed: bool) -> Option<Class> {
     let sender = sender::group(context.skb.skb);
     // The self-test is sent in the agent's own name (`bpf_prog_test_run_skb`): by it the agent learns where pods are.
     if to.slot == OWN_SLOT || to.slot == SELF_TEST_SLOT {
         sender::asks_v4(context.skb.skb, tuple, sender);
     }
     if to.slot == OWN_SLOT {
-        return Class::New; // in a slot that nobody reads
+        return None;
     }
     if count::ignores_v4(tuple.source) {
-        return Class::Ignored;
+        return Some(Class::Ignored);
     }
     if sender::probes(sender, to.port) {
-        return Class::Probe;
+        return Some(Class::Probe);
     }
-    class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed)
+    if let Some(list) = pace::list(context.skb.skb, sender, to.port, false)
+        && pace::mark(list, source_v4(tuple.source))
+    {
+        return None;
+    }
+    Some(class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed))
 }
 
 #[inline(always)]
-fn class_of_v6(context: &TcContext, tuple: Ipv6, to: To, tcp: usize, fixed: bool) -> Class {
+fn class_of_v6(context: &TcContext, tuple: Ipv6, to: To, tcp: usize, fixed: bool) -> Option<Class> {
     let sender = sender::group(context.skb.skb);
     if to.slot == OWN_SLOT {
         sender::asks_v6(context.skb.skb, tuple, sender);
-        return Class::New; // in a slot that nobody reads
+        return None;
     }
     if count::ignores_v6(tuple.source) {
-        return Class::Ignored;
+        return Some(Class::Ignored);
     }
     if sender::probes(sender, to.port) {
-        return Class::Probe;
+        return Some(Class::Probe);
     }
-    class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed)
+    if let Some(list) = pace::list(context.skb.skb, sender, to.port, true)
+        && pace::mark(list, source_v6(tuple.source))
+    {
+        return None;
+    }
+    Some(class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed))
 }
 
 #[inline(always)]

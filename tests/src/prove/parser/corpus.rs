@@ -47,9 +47,8 @@ pub fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     // In place of the TCP header, with ports in the same place.
     let datagram = |segment: &Segment, first: u8, version: u32| {
         let mut frame = segment.to_frame();
-        let tcp = frame.len() - 20;
-        let is_v4 = frame.get(12) == Some(&0x08);
-        if let Some(protocol) = frame.get_mut(if is_v4 { 23 } else { 20 }) {
+        let (protocol, tcp) = if frame.get(12) == Some(&0x08) { (23, 34) } else { (20, 54) };
+        if let Some(protocol) = frame.get_mut(protocol) {
             *protocol = 17;
         }
         frame.truncate(tcp + 4);

@@ -109,7 +109,8 @@ impl Kernel {
 
 /// Gives every port its slot in one of the port maps.
 fn watch(ebpf: &mut Ebpf, map: &str, slot_of: impl Fn(u16) -> u8) -> Result<()> {
-    let mut ports: Array<MapData, PortPage> = ebpf.take_map(map).with_context(|| format!("no map {map}"))?.try_into()?;
+    let mut ports: Array<MapData, PortPage> =
+        ebpf.take_map(map).with_context(|| format!("no map {map}"))?.try_into()?;
     for page in 0..PORT_PAGES {
         let mut slots = [UNATTRIBUTED_SLOT; PORTS_PER_PAGE];
         for (place, slot) in slots.iter_mut().enumerate() {
