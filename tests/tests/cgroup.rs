@@ -22,7 +22,8 @@ use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_secs(2);
-const NOTHING: Counts = Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0 };
+const NOTHING: Counts =
+    Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0, probe: 0 };
 /// The port of another pod on the same network.
 const FOREIGN: u16 = 8080;
 

@@ -113,6 +113,9 @@ fn render(status: &Status) -> String {
         format!("sensor   {}, {sees}{why}{interfaces}{blind}", status.sensor.strategy.name()),
     ];
     let passed_over = status.sensor.passed_over.iter();
+    if !status.sensor.probes.ports.is_empty() {
+        lines.push(format!("         kubelet's probes {}", status.sensor.probes.words()));
+    }
     lines.extend(passed_over.map(|passed| format!("         not {}: {}", passed.strategy.name(), passed.why)));
     lines.push(match &status.drain {
         None => format!("drain    none under way, {} ended", status.drains_ended),
@@ -213,6 +216,7 @@ mod tests {
                 blind_ms: Some(0),
                 interfaces,
                 passed_over: Vec::new(),
+                probes: crate::sensor::ProbeStatus::default(),
             },
             listeners: vec![listener_of(80), listener_of(8443)],
             drain: None,

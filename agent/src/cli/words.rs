@@ -181,7 +181,7 @@ pub(super) mod tests {
     use super::*;
     use crate::core::{
         listener::{Family, Port},
-        verdict::{Protocol, Sensor},
+        verdict::Sensor,
     };
 
     /// A listener that both families reach.
@@ -202,7 +202,6 @@ pub(super) mod tests {
         };
         Listener {
             port: Port::try_from(number).expect("a port"),
-            protocol: Protocol::Tcp,
             closed_at_ms: None,
             families: vec![counts(Family::V4, 12, Some(2004)), counts(Family::V6, 0, None)],
         }

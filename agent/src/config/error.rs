@@ -3,7 +3,7 @@
 
 use std::{io, path::PathBuf};
 
-use lastsyn_common::counters::MOST_IGNORED;
+use lastsyn_common::counters::{MOST_IGNORED, MOST_PROBED};
 
 use super::{
     duration::format,
@@ -57,6 +57,11 @@ pub enum ConfigError {
         "{setting}: {count} networks of one family are more than the {MOST_IGNORED} that can be ignored; join some"
     )]
     TooManyNetworks { setting: Box<Setting>, count: usize },
+    /// More probed ports than the kernel's map holds.
+    #[error(
+        "{setting}: {count} ports are more than the {MOST_PROBED} at which probes can be told; name the watched ones"
+    )]
+    TooManyProbed { setting: Box<Setting>, count: usize },
     /// A port in both lists.
     #[error("port {port} is watched by {watch} and excluded by {exclude}; take it out of one")]
     WatchedAndExcluded { port: Port, watch: Box<Setting>, exclude: Box<Setting> },

@@ -14,6 +14,7 @@ mod networks;
 mod origin;
 mod place;
 mod ports;
+mod probes;
 mod proxy;
 mod routing;
 mod socket;
@@ -36,6 +37,7 @@ pub use self::{
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
+    probes::Probes,
     proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
     routing::{LoadBalancer, Pod, Poll, Routing},
     url::{Url, UrlError},

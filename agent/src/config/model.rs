@@ -12,6 +12,7 @@ use super::{
     duration,
     networks::{self, Network},
     ports,
+    probes::Probes,
     proxy::{Proxy, Readiness},
     routing::{LoadBalancer, Pod, Routing},
     socket,
@@ -60,12 +61,17 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Listeners {
-    /// The watched TCP ports. Default `auto`. A port that is missing here can still get connections after the drain's
+    /// The watched ports, of TCP, and of QUIC as `443/udp`. Default `auto`, which finds those of TCP alone. A port that is missing here can still get connections after the drain's
     /// end: the verdict speaks of the watched ones alone.
     pub watch: Watch,
     /// Ports that `auto` leaves out. Default none. The agent's own port is left out by itself.
     #[serde(deserialize_with = "ports::deserialize")]
     pub exclude: Vec<Port>,
+    /// Ports at which kubelet probes this pod (`httpGet`, `tcpSocket`, `grpc`), at most 32: a SYN of kubelet's own to one of
+    /// them does not hold a drain. Default `auto`. Kubelet is known by its control group, which the agent learns when
+    /// kubelet asks the agent itself; until then, and by any other sensor than `tcx` and `clsact`, probes count as clients,
+    /// and one that comes more often than the quiet period holds every drain to its bound.
+    pub probes: Probes,
     /// Networks whose SYNs do not hold a drain, such as those of a load balancer's health checkers. Default none; at most
     /// 256 of each family. They are counted apart, and every verdict tells how many there were: a client in one of them is
     /// not waited for.

@@ -1,11 +1,11 @@
-//! Lists of ports: `[80, 443]`, or `80,443` where a list is awkward to write.
+//! Lists of ports: `[80, 443, 443/udp]`, or `80,443` where a list is awkward to write.
 
 use std::fmt;
 
 use serde::{Deserializer, Serialize, Serializer, de};
 
 use super::{model::Watch, origin::shorten};
-use crate::core::listener::{Port, PortZero};
+use crate::core::listener::{Port, PortZero, Protocol};
 
 /// Why something is no port to watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,29 +13,32 @@ pub enum PortError {
     /// Port 0.
     #[error(transparent)]
     Zero(#[from] PortZero),
-    /// `443/udp` and the like.
-    #[error("{0}: this version watches TCP only; take the entry out")]
+    /// `443/sctp` and the like.
+    #[error("{0}: a port is one of TCP, as 443, or of UDP for QUIC, as 443/udp")]
     Protocol(String),
     /// Not a number from 1 to 65535.
     #[error("{0:?} is not a port; ports go from 1 to 65535")]
     NotAPort(String),
 }
 
-fn from_number(number: u64) -> Result<Port, PortError> {
+pub(super) fn from_number(number: u64) -> Result<Port, PortError> {
     let number = u16::try_from(number).map_err(|_above| PortError::NotAPort(number.to_string()))?;
     Ok(Port::try_from(number)?)
 }
 
 fn from_text(text: &str) -> Result<Port, PortError> {
     let text = text.trim();
-    let number = match text.split_once('/') {
-        Some((number, protocol)) if protocol.eq_ignore_ascii_case("tcp") => number,
+    let (number, protocol) = match text.split_once('/') {
+        Some((number, protocol)) if protocol.eq_ignore_ascii_case("tcp") => (number, Protocol::Tcp),
+        Some((number, protocol)) if protocol.eq_ignore_ascii_case("udp") => (number, Protocol::Udp),
         Some((number, _)) if number.parse::<u16>().is_ok() => return Err(PortError::Protocol(shorten(text))),
-        _ => text,
+        _ => (text, Protocol::Tcp),
     };
     // `u16::from_str` also takes a sign.
     match number.parse() {
-        Ok(number_read) if number.bytes().all(|byte| byte.is_ascii_digit()) => from_number(number_read),
+        Ok(number_read) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            from_number(number_read).map(|port| port.of(protocol))
+        }
         _ => Err(PortError::NotAPort(shorten(text))),
     }
 }
@@ -101,6 +104,15 @@ impl<'de> de::Visitor<'de> for ListVisitor {
     }
 }
 
+/// For `#[serde(deserialize_with)]` of one port.
+///
+/// # Errors
+/// See [`PortError`].
+pub(super) fn deserialize_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
+    let Entry(port) = de::Deserialize::deserialize(deserializer)?;
+    Ok(port)
+}
+
 /// For `#[serde(deserialize_with)]`.
 ///
 /// # Errors
@@ -160,11 +172,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_ports_of_tcp_only() {
+    fn reads_ports_of_tcp_and_udp() {
         assert_eq!(from_text("443").map(Port::number), Ok(443));
         assert_eq!(from_text(" 443/TCP ").map(Port::number), Ok(443));
         assert_eq!(from_text("0"), Err(PortError::Zero(PortZero)));
-        assert_eq!(from_text("443/udp"), Err(PortError::Protocol("443/udp".into())));
+        assert_eq!(from_text("443/udp").map(|port| (port.number(), port.protocol())), Ok((443, Protocol::Udp)));
+        assert_eq!(from_text("443/sctp"), Err(PortError::Protocol("443/sctp".into())));
         for text in ["", "65536", "-1", "+80", "http", "80-90", "udp/443"] {
             assert_eq!(from_text(text), Err(PortError::NotAPort(text.into())), "{text}");
         }

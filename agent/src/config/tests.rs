@@ -126,6 +126,22 @@ fn networks_to_ignore_are_read_from_variables_and_flags_and_not_too_many() {
 }
 
 #[test]
+fn probed_ports_are_read_from_variables_and_flags_and_not_too_many() {
+    let text = "[{port: 8080, period: 1s}, 81]";
+    let config = variable("LASTSYN_LISTENERS_PROBES", text).expect(text);
+    assert_eq!(config, flag("listeners.probes", text).expect(text));
+    let listed: Vec<_> =
+        config.listeners.probes.listed().iter().map(|probe| (probe.port.number(), probe.period)).collect();
+    assert_eq!(listed, [(8080, Duration::from_secs(1)), (81, Duration::from_secs(10))]);
+    assert_eq!(flag("listeners.probes", "off").expect("off").listeners.probes, Probes::Off);
+    assert_eq!(flag("listeners.probes", "auto").expect("auto"), Config::default());
+    let list = |count: u16| format!("{:?}", (1..=count).collect::<Vec<_>>());
+    assert_eq!(flag("listeners.probes", &list(32)).expect("32").listeners.probes.listed().len(), 32);
+    refused(flag("listeners.probes", &list(33)), &["listeners.probes", "33", "32"]);
+    refused(flag("listeners.probes", "[{port: 80, period: 5}]"), &["listeners.probes", "5s"]);
+}
+
+#[test]
 fn unknown_keys_name_the_nearest() {
     refused(file("drain: { quitePeriod: 2s }"), &["drain.quitePeriod", "/etc/lastsyn.yaml", "drain.quietPeriod?"]);
     refused(file("quietPeriod: 2s"), &["quietPeriod", "drain.quietPeriod?"]);

@@ -4,14 +4,14 @@ mod proxy;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lastsyn_common::counters::MOST_IGNORED;
+use lastsyn_common::counters::{MOST_IGNORED, MOST_PROBED};
 
 use super::{
     Config, ConfigError, DEFAULT_GRACE, MaxWait, Network, Watch,
     duration::format,
     origin::{Origins, Setting},
 };
-use crate::core::listener::Port;
+use crate::core::listener::{Port, Protocol};
 
 pub(super) fn check(config: &Config, origins: &Origins) -> Result<(), ConfigError> {
     check_listeners(config, origins)?;
@@ -37,6 +37,11 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
     let exclude = &config.listeners.exclude;
     let excluded_by = || origins.setting("listeners.exclude", list(exclude));
     no_port_twice(exclude, excluded_by)?;
+    let probed: BTreeSet<_> = config.listeners.probes.listed().iter().map(|probe| probe.port).collect();
+    if probed.len() > MOST_PROBED as usize {
+        let setting = origins.setting("listeners.probes", format_args!("{} ports", probed.len()));
+        return Err(ConfigError::TooManyProbed { setting, count: probed.len() });
+    }
     check_ignored(&config.listeners.ignore_sources, origins)?;
     let Watch::Ports(watch) = &config.listeners.watch else { return Ok(()) };
     let watched_by = || origins.setting("listeners.watch", list(watch));
@@ -44,12 +49,13 @@ fn check_listeners(config: &Config, origins: &Origins) -> Result<(), ConfigError
         return Err(ConfigError::NothingWatched { setting: watched_by() });
     }
     no_port_twice(watch, watched_by)?;
+    let tcp = || watch.iter().filter(|port| port.protocol() == Protocol::Tcp);
     let address = config.server.address;
-    if let Some(&port) = watch.iter().find(|port| port.number() == address.port()) {
+    if let Some(&port) = tcp().find(|port| port.number() == address.port()) {
         let server = origins.setting("server.address", address);
         return Err(ConfigError::OwnPortWatched { setting: watched_by(), port, server });
     }
-    if let Some(&port) = watch.iter().find(|port| config.proxy.own_ports().contains(&port.number())) {
+    if let Some(&port) = tcp().find(|port| config.proxy.own_ports().contains(&port.number())) {
         let admin = origins.setting("proxy.envoy.admin", &config.proxy.envoy.admin);
         return Err(ConfigError::AdminPortWatched { setting: watched_by(), port, admin });
     }

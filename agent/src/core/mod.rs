@@ -17,6 +17,8 @@
 //! | S5 a container that is only restarted | [`termination`] |
 //! | S7 leaving, and what comes after the end | [`stop`], [`late`] |
 //! | S9 the watched set | [`watched`] |
+//!
+//! What of kubelet's probes can be told by their pace alone is in [`pace`].
 
 pub mod class;
 pub mod clock;
@@ -34,7 +36,9 @@ pub mod journal;
 mod late;
 pub mod listener;
 pub mod load_balancer;
+pub mod pace;
 pub mod phase;
+pub mod probe;
 mod quiet;
 mod reading;
 pub mod recording;

@@ -5,7 +5,7 @@ use super::{
     clock::Monotonic,
     event::{Evidence, SensorState},
     hold::Hold,
-    listener::{Family, Port},
+    listener::{Family, Port, Protocol},
     settings::Settings,
     watched::Watched,
 };
@@ -36,13 +36,15 @@ impl Since {
 
 /// From when on no attempt came, as far as is known, on one listener and family. `None`: that is not known.
 pub(super) fn quiet_from(port: Port, family: Family, evidence: &Evidence, since: Since) -> Option<Monotonic> {
-    if since.unknown(evidence) {
+    if since.unknown(evidence) || (since.untrusted && port.protocol() == Protocol::Udp) {
         return None;
     }
     let attempts = evidence.attempts.get(&port);
     let known_from = match &evidence.sensor {
         // What the sensor did not count it cannot know to be quiet.
         SensorState::Proven { since: proven, .. } => Some((*proven).max(attempts?.watched_since)),
+        // The counters that then speak in its place know of TCP alone.
+        SensorState::Unproven { .. } if port.protocol() == Protocol::Udp => return None,
         SensorState::Unproven { .. } => None,
     };
     let last = attempts.and_then(|attempts| attempts.families.get(family).last());

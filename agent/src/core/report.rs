@@ -11,7 +11,7 @@ use super::{
     quiet::{self, Since},
     settings::NoRouting,
     under_way::Drain,
-    verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Protocol, Reason, Sensor, Strategy, Verdict},
+    verdict::{Condition, FamilyCounts, HeldBy, Listener, NotObserved, Reason, Sensor, Strategy, Verdict},
     watched::{Watched, WatchedPort},
     withdrawal::Withdrawal,
 };
@@ -160,7 +160,6 @@ pub(super) struct From<'a> {
 pub(super) fn listeners(watched: &Watched, evidence: &Evidence, from: From<'_>) -> Vec<Listener> {
     let of = |(port, entry): (Port, &WatchedPort)| Listener {
         port,
-        protocol: Protocol::Tcp,
         closed_at_ms: from.since.drain_started.and_then(|start| entry.closed_at.map(|at| millis(at.since(start)))),
         families: evidence.asked_families().map(|family| family_counts(port, family, evidence, from)).collect(),
     };
@@ -174,7 +173,8 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
     let last = last.max(evidence.unattributed.get(family).last);
     let quiet_from = quiet::quiet_from(port, family, evidence, from.since);
     let strategy = evidence.sensor.strategy();
-    let count = |class| counts.filter(|_| strategy.tells(class)).map(|counts| counts.get(class));
+    let tells = |class| strategy.tells(class) && port.protocol().tells(class);
+    let count = |class| counts.filter(|_| tells(class)).map(|counts| counts.get(class));
     FamilyCounts {
         family,
         new: count(Class::New),
@@ -183,7 +183,8 @@ fn family_counts(port: Port, family: Family, evidence: &Evidence, from: From<'_>
         join: count(Class::Join),
         opaque: count(Class::Opaque),
         stray: count(Class::Stray),
-        probe: None, // not told apart yet, and in `new`
+        // Where none was told apart, nothing shows that they can be: kubelet's are in `new` then.
+        probe: count(Class::Probe).filter(|count| *count > 0),
         ignored: count(Class::Ignored),
         late: None,
         last_attempt_ago_ms: last.map(|last| last.age_at(evidence.taken_at).as_millis()),

@@ -213,22 +213,35 @@ pub struct NodeEvidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listener {
-    /// The port.
+    /// The port; written as its number (`port`) and its protocol (`protocol`, `TCP` or `UDP`).
+    #[serde(flatten, with = "number_and_protocol")]
     pub port: Port,
-    /// Always `TCP` in this version.
-    pub protocol: Protocol,
     /// When it was first seen without a socket, counted from the hook's call (0: by then); `null` while it has one.
     pub closed_at_ms: Option<u64>,
     /// What reached it, per family that the pod has an address in.
     pub families: Vec<FamilyCounts>,
 }
 
-/// The transport protocol of a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Protocol {
-    /// TCP.
-    #[serde(rename = "TCP")]
-    Tcp,
+mod number_and_protocol {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::Port;
+    use crate::core::listener::Protocol;
+
+    #[derive(Serialize, Deserialize)]
+    struct Written {
+        port: u16,
+        protocol: Protocol,
+    }
+
+    pub(super) fn serialize<S: Serializer>(port: &Port, serializer: S) -> Result<S::Ok, S::Error> {
+        Written { port: port.number(), protocol: port.protocol() }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
+        let Written { port, protocol } = Written::deserialize(deserializer)?;
+        Port::try_from(port).map(|port| port.of(protocol)).map_err(de::Error::custom)
+    }
 }
 
 /// Attempts that reached one listener over one family: since the hook's call in a verdict and while a drain runs, since
@@ -238,7 +251,7 @@ pub enum Protocol {
 pub struct FamilyCounts {
     /// The family.
     pub family: Family,
-    /// SYNs that a listener took; `null`, here and in what follows, where nothing counts them one by one (the strategy
+    /// SYNs that a listener took, and datagrams that open a QUIC connection; `null`, here and in what follows, where nothing counts them one by one (the strategy
     /// `counters`).
     pub new: Option<u64>,
     /// SYNs whose handshake was under way: retransmissions, and clients that began anew from the same port.
@@ -256,8 +269,8 @@ pub struct FamilyCounts {
     /// SYNs on a flow that had a connection. They open none, and do not count as attempts (E2).
     #[serde(default)]
     pub stray: Option<u64>,
-    /// SYNs of kubelet's probes, which do not count as attempts. `null` while nothing tells them apart: then they are in
-    /// `new`.
+    /// SYNs of kubelet's probes, which do not count as attempts. `null` where none was told apart: if there were any, they
+    /// are in `new`.
     #[serde(default)]
     pub probe: Option<u64>,
     /// SYNs from a source that the operator named in `listeners.ignoreSources`, which do not count as attempts.

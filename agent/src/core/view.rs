@@ -27,15 +27,24 @@ pub struct DrainView {
     pub holding: Vec<Condition>,
 }
 
+/// When a drain began, and when it ends at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first call of the hook.
+    pub started: Monotonic,
+    /// S1: the bound.
+    pub bound: Monotonic,
+}
+
 impl Core {
     /// Whether a drain is under way.
     pub fn is_draining(&self) -> bool {
         self.drain.is_some()
     }
 
-    /// When the drain under way ends at the latest (S1).
-    pub fn bound(&self) -> Option<Monotonic> {
-        self.drain.as_ref().map(|drain| drain.bound)
+    /// From when to when at the latest the drain under way lasts (S1).
+    pub fn drain_span(&self) -> Option<Span> {
+        self.drain.as_ref().map(|drain| Span { started: drain.started, bound: drain.bound })
     }
 
     /// The drain under way.

@@ -7,10 +7,14 @@ use crate::{
         clock::Monotonic,
         event::{ByFamily, Depth, Evidence},
         listener::Port,
+        probe::ProbePort,
         verdict::{NotObserved, Strategy},
+        view::Span,
     },
     drive::clock,
-    sensor::{Around, Interface, InterfaceError, Interfaces, Selected, Sensor, families, namespace},
+    sensor::{
+        Around, Asker, Interface, InterfaceError, Interfaces, ProbeStatus, Selected, Sensor, families, namespace,
+    },
     sockets,
 };
 
@@ -29,12 +33,14 @@ pub struct Reader {
     addresses: Vec<IpAddr>,
     /// Every port that was to be counted.
     watched: BTreeSet<Port>,
+    /// Why no probed port is known, where none is.
+    no_probes: Option<&'static str>,
 }
 
 impl Reader {
     /// A reader over a sensor that is in place.
     pub fn new(selected: Selected, interfaces: Interfaces) -> Self {
-        Self { selected, interfaces, addresses: Vec::new(), watched: BTreeSet::new() }
+        Self { selected, interfaces, addresses: Vec::new(), watched: BTreeSet::new(), no_probes: None }
     }
 
     /// The sensor.
@@ -52,23 +58,43 @@ impl Reader {
         &self.addresses
     }
 
+    /// A request in kubelet's name came over a connection to the agent's own port.
+    pub(super) fn kubelet_asked(&mut self, asker: Asker) -> Result<bool, String> {
+        self.selected.sensor.kubelet_asked(asker)
+    }
+
+    /// How kubelet's probes are told from clients.
+    pub(super) fn probes(&self) -> ProbeStatus {
+        match self.no_probes {
+            Some(why) => ProbeStatus { why: Some(why.to_owned()), ..ProbeStatus::default() },
+            None => self.selected.sensor.probes(),
+        }
+    }
+
+    /// Kubelet probes at these ports from now on, and at no others. Where there are none, `none` says why.
+    pub(super) fn probe_at(&mut self, ports: &[ProbePort], none: &'static str) -> Result<(), String> {
+        self.no_probes = ports.is_empty().then_some(none);
+        self.selected.sensor.probe_at(ports)
+    }
+
     /// Counts a port from now on.
     pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
         self.watched.insert(port);
         self.selected.sensor.watch(port)
     }
 
-    /// Reads. Whatever fails is part of the evidence: not observed, with the reason. It does not wait for the kernel past a
-    /// drain's bound (S1).
-    pub(super) async fn read(&mut self, depth: Depth, bound: Option<Monotonic>) -> Evidence {
+    /// Reads, in a drain or at rest. Whatever fails is part of the evidence: not observed, with the reason. It does not wait for
+    /// the kernel past a drain's bound (S1).
+    pub(super) async fn read(&mut self, depth: Depth, drain: Option<Span>) -> Evidence {
         let mut not_observed = Vec::new();
         let listed_at = clock::now();
-        let patience = patience(listed_at, bound);
+        let patience = patience(listed_at, drain.map(|drain| drain.bound));
         let interfaces = self.look_around(patience, &mut not_observed).await;
         let taken_at = clock::now();
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
-        let around = Around { interfaces: interfaces.as_deref(), listed_at, test: depth > Depth::Listeners };
+        let test = depth > Depth::Listeners;
+        let around = Around { interfaces: interfaces.as_deref(), listed_at, test, draining_since: drain.map(|drain| drain.started) };
         let counts = self.selected.sensor.read(around);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     core::{event::CallerId, verdict::Verdict},
     drive::look::Look,
+    sensor::Asker,
 };
 
 /// What can be asked of the loop.
@@ -18,6 +19,8 @@ pub enum Request {
     },
     /// The agent's own preStop hook was called.
     Mark,
+    /// A request in kubelet's name came over this connection.
+    KubeletAsked(Asker),
     /// A hook's caller went away.
     Leave(CallerId),
     /// Somebody looks.
@@ -71,6 +74,15 @@ impl Handle {
     /// If the agent is stopping.
     pub fn mark(&self) -> Result<(), Gone> {
         self.ask(Request::Mark)
+    }
+
+    /// Says that a request in kubelet's name came over this connection.
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub fn kubelet_asked(&self, asker: Asker) -> Result<(), Gone> {
+        self.ask(Request::KubeletAsked(asker))
     }
 
     /// Looks at the agent.

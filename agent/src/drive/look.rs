@@ -81,6 +81,7 @@ fn sensor(core: &Core, reader: &Reader) -> SensorStatus {
         why,
         blind_ms: reader.sensor().blind().map(millis),
         interfaces: reader.sensor().interfaces(),
+        probes: reader.probes(),
         passed_over: reader
             .passed_over()
             .iter()

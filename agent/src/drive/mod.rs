@@ -5,6 +5,7 @@ mod cluster;
 mod evidence;
 mod handle;
 mod look;
+mod probes;
 mod readiness;
 mod run;
 mod settings;

@@ -25,6 +25,7 @@ use crate::{
         evidence::Reader,
         handle::{Request, channel},
         look::look,
+        probes,
         readiness::Gate,
         settings::{choice, settings},
     },
@@ -95,6 +96,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         scope,
         interfaces: &interfaces.list().await?,
         ignored,
+        own_port: server.port(),
         reattach: config.sensor.reattach,
     })?;
     let sensor = &selected.sensor;
@@ -123,10 +125,12 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         None => Err(NoRouting::Off),
     };
     let now = clock::now();
+    let mut reader = Reader::new(selected, interfaces);
+    probes::apply(&mut reader, &config.listeners.probes, None);
     let agent = Agent {
         core: Core::new(settings(&config, routing), now),
         cluster,
-        reader: Reader::new(selected, interfaces),
+        reader,
         addresses,
         teller: proxy::Teller::start(proxy::Server::new(&config.proxy)),
         gate,
@@ -280,7 +284,7 @@ impl Agent {
     }
 
     async fn read(&mut self, depth: Depth) {
-        let evidence = self.reader.read(depth, self.core.bound()).await;
+        let evidence = self.reader.read(depth, self.core.drain_span()).await;
         self.addresses.send_if_modified(|known| {
             let changed = known.as_slice() != self.reader.addresses();
             if changed {
@@ -303,6 +307,7 @@ impl Agent {
                 }
             }
             Request::Mark => self.handle(Event::OwnHookCalled),
+            Request::KubeletAsked(asker) => probes::kubelet_asked(&mut self.reader, asker),
             Request::Leave(caller) => {
                 if self.waiting.remove(&caller).is_some() {
                     self.handle(Event::HookLeft { caller });

@@ -2,11 +2,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::interfaces::Interface;
+use super::{
+    interfaces::Interface,
+    kubelet::{Asker, ProbeStatus},
+};
 use crate::core::{
     clock::Monotonic,
     event::{ByFamily, PortAttempts, SensorState, Tally},
     listener::Port,
+    probe::ProbePort,
     verdict::{NotObserved, Strategy},
 };
 
@@ -26,6 +30,29 @@ pub trait Sensor {
     /// For how long, in all, an interface may have been up and not watched: never less than it was. `None` where
     /// interfaces are not watched one by one.
     fn blind(&self) -> Option<Duration>;
+
+    /// How it tells kubelet's probes from clients.
+    fn probes(&self) -> ProbeStatus {
+        ProbeStatus::unsupported()
+    }
+
+    /// Probes come at these ports from now on, and at no others.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not take them: their probes then count as clients.
+    fn probe_at(&mut self, _ports: &[ProbePort]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A request in kubelet's name came over a connection to the agent's own port. Whether something was learnt of it.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not say whose it is, or does not take what was learnt.
+    fn kubelet_asked(&mut self, _asker: Asker) -> Result<bool, String> {
+        Ok(false)
+    }
 
     /// Counts a port from now on.
     ///
@@ -47,6 +74,8 @@ pub struct Around<'a> {
     pub listed_at: Monotonic,
     /// Run the self-test too.
     pub test: bool,
+    /// When the drain under way began.
+    pub draining_since: Option<Monotonic>,
 }
 
 /// What a sensor shows at one time.
@@ -78,6 +107,11 @@ impl Counts {
             blind,
         }
     }
+}
+
+/// Why a sensor that is on no interface, or has no program of ours, does not count a UDP port.
+pub(super) fn datagrams_unseen(port: Port) -> String {
+    format!("port {port} is not counted: only the sensors tcx and clsact see datagrams that open QUIC connections")
 }
 
 /// Ports that could not be had, and why.

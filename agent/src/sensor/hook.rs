@@ -19,6 +19,12 @@ pub(super) trait Hook {
     /// Has the program count something of which the agent knows, and looks whether it did, by the agent's own clock.
     fn self_test(&mut self, loaded: &mut Loaded, slots: &Slots) -> Result<(), SelfTestError>;
 
+    /// Whether the program sees frames as an interface receives them: there alone it knows which process of the node sent a
+    /// SYN, and counts datagrams.
+    fn is_on_interfaces(&self) -> bool {
+        true
+    }
+
     /// Whether the namespace's own count of handshakes can be held against what the program sees (S3).
     fn has_witness(&self) -> bool {
         true

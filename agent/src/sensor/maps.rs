@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use aya::maps::{MapError, PerCpuArray, PerCpuValues, lpm_trie::Key};
-use lastsyn_common::counters::{self, Witness, counter_index, port_index};
+use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues, lpm_trie::Key};
+use lastsyn_common::counters::{self, PortPage, Witness, counter_index, port_index};
 
 use super::object::Loaded;
 use crate::{
@@ -32,7 +32,7 @@ pub(super) fn attempts(loaded: &Loaded, slot: u8) -> Result<ByFamily<Attempts>, 
 
 /// Every packet that may open a connection, on every interface.
 pub(super) fn attempts_anywhere(
-    witness: &PerCpuArray<impl std::borrow::Borrow<aya::maps::MapData>, Witness>,
+    witness: &PerCpuArray<impl std::borrow::Borrow<MapData>, Witness>,
 ) -> Result<u64, MapError> {
     Ok(witness.get(&0, 0)?.iter().map(|cpu| cpu.attempts).sum())
 }
@@ -43,6 +43,7 @@ fn named(class: counters::Class) -> Class {
         counters::Class::New => Class::New,
         counters::Class::Retransmit => Class::Retransmit,
         counters::Class::Refused => Class::Refused,
+        counters::Class::Probe => Class::Probe,
         counters::Class::Ignored => Class::Ignored,
         counters::Class::Join => Class::Join,
         counters::Class::Stray => Class::Stray,
@@ -57,14 +58,23 @@ fn sum(values: &PerCpuValues<counters::Tally>) -> Tally {
     })
 }
 
-/// Puts a port's slot into the map. The agent is the only writer; the programs may read while it does.
+/// Puts a TCP port's slot into the map. The agent is the only writer; the programs may read while it does.
 pub(super) fn set_slot(loaded: &mut Loaded, port: u16, slot: u8) -> Result<(), MapError> {
+    set_slot_in(&mut loaded.ports, port, slot)
+}
+
+/// The same for a UDP port.
+pub(super) fn set_datagram_slot(loaded: &mut Loaded, port: u16, slot: u8) -> Result<(), MapError> {
+    set_slot_in(&mut loaded.ports_udp, port, slot)
+}
+
+fn set_slot_in(ports: &mut Array<MapData, PortPage>, port: u16, slot: u8) -> Result<(), MapError> {
     let (page, place) = port_index(port);
-    let mut entry = loaded.ports.get(&page, 0)?;
+    let mut entry = ports.get(&page, 0)?;
     if let Some(known) = entry.slots.get_mut(place) {
         *known = slot;
     }
-    loaded.ports.set(page, entry, 0)
+    ports.set(page, entry, 0)
 }
 
 /// Has SYNs from a network ignored.

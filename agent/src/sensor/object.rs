@@ -4,10 +4,13 @@ use std::io;
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader, include_bytes_aligned,
-    maps::{Array, LpmTrie, MapData, MapError, PerCpuArray},
+    maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray},
     programs::{CgroupSkb, Program, ProgramError, SchedClassifier},
 };
-use lastsyn_common::counters::{PortPage, Tally, Witness};
+use lastsyn_common::{
+    counters::{Mark, PortPage, Prober, Sender, Tally, Witness},
+    packet::{Ipv4, Ipv6},
+};
 
 use super::{
     capabilities::{Capability, MissingCapabilities, in_user_namespace, missing},
@@ -37,10 +40,16 @@ pub(super) enum Wanted {
 pub(super) struct Loaded {
     pub(super) ebpf: Ebpf,
     pub(super) ports: Array<MapData, PortPage>,
+    pub(super) ports_udp: Array<MapData, PortPage>,
     pub(super) counters: PerCpuArray<MapData, Tally>,
     pub(super) witness: PerCpuArray<MapData, Witness>,
     pub(super) ignored_v4: LpmTrie<MapData, u32, u8>,
     pub(super) ignored_v6: LpmTrie<MapData, [u32; 4], u8>,
+    pub(super) probers: HashMap<MapData, Prober, u8>,
+    pub(super) mark_counts: PerCpuArray<MapData, u64>,
+    pub(super) marks: PerCpuArray<MapData, Mark>,
+    pub(super) askers_v4: HashMap<MapData, Ipv4, Sender>,
+    pub(super) askers_v6: HashMap<MapData, Ipv6, Sender>,
 }
 
 /// Why the programs are not in the kernel.
@@ -112,10 +121,16 @@ impl Loaded {
         }
         Ok(Self {
             ports: map(&mut ebpf, "PORTS", Array::try_from)?,
+            ports_udp: map(&mut ebpf, "PORTS_UDP", Array::try_from)?,
             counters: map(&mut ebpf, "COUNTERS", PerCpuArray::try_from)?,
             witness: map(&mut ebpf, "WITNESS", PerCpuArray::try_from)?,
             ignored_v4: map(&mut ebpf, "IGNORED_V4", LpmTrie::try_from)?,
             ignored_v6: map(&mut ebpf, "IGNORED_V6", LpmTrie::try_from)?,
+            probers: map(&mut ebpf, "PROBERS", HashMap::try_from)?,
+            mark_counts: map(&mut ebpf, "MARK_COUNTS", PerCpuArray::try_from)?,
+            marks: map(&mut ebpf, "MARKS", PerCpuArray::try_from)?,
+            askers_v4: map(&mut ebpf, "ASKERS_V4", HashMap::try_from)?,
+            askers_v6: map(&mut ebpf, "ASKERS_V6", HashMap::try_from)?,
             ebpf,
         })
     }

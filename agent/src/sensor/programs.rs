@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
 use super::{
-    counts::{Around, Counts, Sensor, Uncounted},
+    counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
     hook::{AttachError, Hook, Look},
-    interfaces::Interface,
+    kubelet::{Asker, Kubelet, ProbeStatus},
     maps,
     object::Loaded,
     program_log::ProgramLog,
+    select::Setting,
     self_test::{self, SelfTestError},
     slots::Slots,
 };
@@ -20,7 +21,8 @@ use crate::{
         class::Class,
         clock::Monotonic,
         event::{ByFamily, PortAttempts, SensorState},
-        listener::Port,
+        listener::{Family, Port, Protocol},
+        probe::ProbePort,
         verdict::{NotObserved, Strategy},
     },
     drive::clock,
@@ -32,6 +34,7 @@ pub(super) struct Programs {
     loaded: Loaded,
     log: ProgramLog,
     slots: Slots,
+    kubelet: Kubelet,
     uncounted: Uncounted,
     reattach: bool,
     /// Since when every SYN is sure to be seen.
@@ -59,6 +62,9 @@ pub enum ProgramsError {
         #[source]
         source: aya::maps::MapError,
     },
+    /// The agent's own port cannot be put into the map.
+    #[error("who asks the agent cannot be told, as the kernel did not take its port ({0}); see listeners.probes")]
+    Probes(#[source] aya::maps::MapError),
     /// Not testable.
     #[error(transparent)]
     SelfTest(#[from] SelfTestError),
@@ -73,22 +79,24 @@ impl Programs {
     pub(super) fn start(
         mut loaded: Loaded,
         mut hook: Box<dyn Hook>,
-        interfaces: &[Interface],
-        ignored: &[Network],
-        reattach: bool,
+        setting: Setting<'_>,
     ) -> Result<Self, ProgramsError> {
+        let Setting { interfaces, ignored, reattach, .. } = setting;
         let log = ProgramLog::open(&mut loaded.ebpf);
         self_test::prepare(&mut loaded)?;
         for network in ignored {
             maps::ignore(&mut loaded, *network)
                 .map_err(|source| ProgramsError::Ignore { network: *network, source })?;
         }
+        let kubelet =
+            Kubelet::begin(&mut loaded, setting.own_port, hook.is_on_interfaces()).map_err(ProgramsError::Probes)?;
         hook.look(&mut loaded, interfaces, true)?;
         Ok(Self {
             hook,
             loaded,
             log,
             slots: Slots::default(),
+            kubelet,
             uncounted: Uncounted::default(),
             reattach,
             proven_since: None,
@@ -140,10 +148,30 @@ impl Programs {
         }
     }
 
+    fn count(&mut self, port: Port) -> Result<(), String> {
+        let set_slot = match port.protocol() {
+            Protocol::Tcp => maps::set_slot,
+            Protocol::Udp if self.hook.is_on_interfaces() => maps::set_datagram_slot,
+            Protocol::Udp => return Err(datagrams_unseen(port)),
+        };
+        let assigned = self.slots.assign(port, clock::now()).map_err(|error| error.to_string())?;
+        set_slot(&mut self.loaded, port.number(), assigned.slot)
+            .map_err(|error| format!("port {port} is not counted: {error}"))
+    }
+
     fn counts(&self, state: SensorState, not_observed: Vec<NotObserved>) -> Result<Counts, aya::maps::MapError> {
         let mut attempts = BTreeMap::new();
         for (port, assigned) in self.slots.iter() {
-            let families = maps::attempts(&self.loaded, assigned.slot)?;
+            let mut families = maps::attempts(&self.loaded, assigned.slot)?;
+            for family in Family::ALL {
+                let told = self.kubelet.told(port, family);
+                for (class, more) in [(Class::Probe, told.probes), (Class::New, told.others)] {
+                    if let Some(tally) = families.get_mut(family).get_mut(class) {
+                        tally.count += more.count;
+                        tally.last = tally.last.max(more.last);
+                    }
+                }
+            }
             attempts.insert(port, PortAttempts { watched_since: assigned.since, families });
         }
         let unattributed = maps::attempts(&self.loaded, UNATTRIBUTED_SLOT)?;
@@ -175,12 +203,20 @@ impl Sensor for Programs {
         Some(self.blind)
     }
 
+    fn probes(&self) -> ProbeStatus {
+        if self.hook.is_on_interfaces() { self.kubelet.status() } else { ProbeStatus::unsupported() }
+    }
+
+    fn probe_at(&mut self, ports: &[ProbePort]) -> Result<(), String> {
+        self.kubelet.probe_at(&mut self.loaded, ports).map_err(|error| error.to_string())
+    }
+
+    fn kubelet_asked(&mut self, asker: Asker) -> Result<bool, String> {
+        self.kubelet.asked(&mut self.loaded, asker).map_err(|error| error.to_string())
+    }
+
     fn watch(&mut self, port: Port) -> Result<(), String> {
-        let assigned = self.slots.assign(port, clock::now()).map_err(|error| error.to_string());
-        let counted = assigned.and_then(|assigned| {
-            maps::set_slot(&mut self.loaded, port.number(), assigned.slot)
-                .map_err(|error| format!("port {port} is not counted: {error}"))
-        });
+        let counted = self.count(port);
         self.uncounted.note(port, &counted);
         counted
     }
@@ -189,7 +225,9 @@ impl Sensor for Programs {
         let mut not_observed: Vec<_> = self.uncounted.not_observed().collect();
         let state = self.state(around, &mut not_observed);
         self.log.forward();
-        self.counts(state, not_observed).unwrap_or_else(|error| {
+        let marks = self.kubelet.read(&self.loaded, around.draining_since, clock::now());
+        not_observed.extend(self.kubelet.not_observed());
+        marks.and_then(|()| self.counts(state, not_observed)).unwrap_or_else(|error| {
             self.proven_since = None;
             let why = format!("the sensor's counters cannot be read: {error}");
             Counts::none(self.strategy(), why, self.blind)

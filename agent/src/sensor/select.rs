@@ -40,6 +40,8 @@ pub struct Setting<'a> {
     pub interfaces: &'a [Interface],
     /// Networks whose SYNs are ignored.
     pub ignored: &'a [Network],
+    /// The port at which the agent answers.
+    pub own_port: u16,
     /// Put the program back where another takes it away.
     pub reattach: bool,
 }
@@ -112,10 +114,9 @@ impl Selected {
 }
 
 fn start(strategy: Strategy, setting: Setting<'_>) -> Result<Box<dyn Sensor>, StartError> {
-    let Setting { interfaces, ignored, reattach, .. } = setting;
     let programs = |wanted, hook: Box<dyn Hook>| -> Result<Box<dyn Sensor>, StartError> {
         let loaded = Loaded::load(wanted)?;
-        Ok(Box::new(Programs::start(loaded, hook, interfaces, ignored, reattach)?))
+        Ok(Box::new(Programs::start(loaded, hook, setting)?))
     };
     let sensor = match strategy {
         Strategy::Cgroup => return programs(Wanted::OnGroup, Box::new(Cgroup::find()?)),
@@ -124,7 +125,7 @@ fn start(strategy: Strategy, setting: Setting<'_>) -> Result<Box<dyn Sensor>, St
             let clsact = Clsact::open().map_err(ProgramsError::from)?;
             programs(Wanted::OnInterfaces, Box::new(Attachments::new(clsact)))?
         }
-        Strategy::Packet => Box::new(Packet::start(ignored)?),
+        Strategy::Packet => Box::new(Packet::start(setting.ignored)?),
         Strategy::Counters => return Ok(Box::new(Counters { why: "sensor.strategy is counters".to_owned() })),
     };
     Ok(match setting.scope {

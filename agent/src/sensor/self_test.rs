@@ -2,9 +2,10 @@
 //! can have, through the kernel's test run.
 
 use aya::programs::{TestRun, TestRunOptions};
-use lastsyn_common::counters::SELF_TEST_SLOT;
+use lastsyn_common::{counters::SELF_TEST_SLOT, packet::Ipv4};
 
 use super::{
+    kubelet::Connection,
     maps,
     object::{INGRESS, Loaded, classifier},
 };
@@ -33,6 +34,13 @@ const SYN_TO_PORT_0: [u8; 54] = {
     frame[47] = 0x02; // SYN
     frame
 };
+
+/// The test as a connection: of the agent with itself.
+pub(super) const CONNECTION: Connection = Connection::V4(Ipv4 {
+    source: u32::from_ne_bytes([127, 0, 0, 1]),
+    destination: u32::from_ne_bytes([127, 0, 0, 1]),
+    ports: 0,
+});
 
 /// Why the program is not proven.
 #[derive(Debug, thiserror::Error)]

@@ -64,6 +64,7 @@ pub enum ServeError {
 
 /// The server, answering.
 pub struct Server {
+    port: u16,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
     unix_socket: Option<PathBuf>,
@@ -76,6 +77,7 @@ pub(super) async fn start(
     addresses: watch::Receiver<Vec<IpAddr>>,
 ) -> Result<Server, ServeError> {
     let listener = tcp(config.address)?;
+    let port = listener.local_addr().map_or(config.address.port(), |address| address.port());
     let (stop, stopped) = watch::channel(false);
     let mut tasks = vec![tokio::spawn(serve_tcp(listener, router.clone(), addresses, stopped.clone()))];
     let mut unix_socket = None;
@@ -91,10 +93,15 @@ pub(super) async fn start(
             }
         }
     }
-    Ok(Server { stop, tasks, unix_socket })
+    Ok(Server { port, stop, tasks, unix_socket })
 }
 
 impl Server {
+    /// The TCP port: the one of the configuration, or the kernel's choice where that is 0.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Lets answers under way leave, for at most `grace`, and closes the sockets.
     pub async fn stop(self, grace: Duration) {
         self.stop.send_replace(true);
@@ -180,7 +187,7 @@ async fn serve_tcp(
         let Some((stream, address)) = keep(accepted).await else {
             continue;
         };
-        let peer = Peer::Network(address);
+        let peer = Peer::Network(address, stream.local_addr().ok());
         let connection = answer(&graceful, stream, &router, peer);
         let inside = peer.is_the_pod(&addresses.borrow());
         if inside {

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// Somebody in the network.
-    Network(SocketAddr),
+    /// Somebody in the network: the other end and ours.
+    Network(SocketAddr, Option<SocketAddr>),
     /// Somebody who can open the unix socket: the file system decides who.
     UnixSocket,
 }
@@ -19,7 +19,7 @@ impl Peer {
     pub(super) fn is_the_pod(self, own: &[IpAddr]) -> bool {
         match self {
             Self::UnixSocket => true,
-            Self::Network(address) => {
+            Self::Network(address, _) => {
                 let address = address.ip().to_canonical();
                 address.is_loopback() || own.contains(&address)
             }
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn s10_only_the_pod_itself_may_call_the_hook() {
         let own: Vec<IpAddr> = vec!["10.1.2.3".parse().unwrap(), "fd00::3".parse().unwrap()];
-        let allowed = |text: &str| Peer::Network(text.parse().unwrap()).is_the_pod(&own);
+        let allowed = |text: &str| Peer::Network(text.parse().unwrap(), None).is_the_pod(&own);
         assert!(Peer::UnixSocket.is_the_pod(&[]));
         for address in
             ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "10.1.2.3:1", "[::ffff:10.1.2.3]:1", "[fd00::3]:1"]

@@ -19,6 +19,7 @@ use tokio::{
 use super::{peer::Peer, readiness::Readiness};
 use crate::{
     drive::{Gone, Handle, Look},
+    sensor::Asker,
     telemetry::{
         log::LevelHandle,
         metrics::{self, Metrics},
@@ -30,6 +31,10 @@ const STUCK: Duration = Duration::from_secs(2);
 
 /// Where the agent's own preStop hook says that it was called.
 pub const MARK: &str = "/drain/mark";
+
+/// What the User-Agent of kubelet's probes and of its hooks begins with (`pkg/probe/http/request.go` and
+/// `pkg/kubelet/lifecycle/handlers.go` in Kubernetes). Anybody can say so: it is only a reason to ask the kernel.
+const KUBELET: [&str; 2] = ["kube-probe/", "kube-lifecycle/"];
 
 /// Longer than any sensible log level.
 const LEVEL_LENGTH: usize = 4096;
@@ -75,6 +80,7 @@ pub(super) fn router(state: AppState) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/ready/{name}", get(ready))
+        .layer(middleware::from_fn_with_state(state.clone(), note_kubelet))
         .with_state(state)
 }
 
@@ -114,6 +120,23 @@ impl IntoResponse for Failure {
         };
         (status, Json(json!({ "error": error }))).into_response()
     }
+}
+
+/// Has the kernel asked who sends requests in kubelet's name.
+async fn note_kubelet(
+    State(state): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    if let Peer::Network(remote, Some(local)) = peer
+        && KUBELET.iter().any(|begin| agent.starts_with(begin))
+    {
+        // An agent that is stopping learns nothing any more.
+        state.handle.kubelet_asked(Asker { remote, local }).ok();
+    }
+    next.run(request).await
 }
 
 /// S10.

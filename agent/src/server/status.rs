@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::verdict::{Condition, Listener, Strategy, Verdict};
+use crate::{
+    core::verdict::{Condition, Listener, Strategy, Verdict},
+    sensor::ProbeStatus,
+};
 
 /// What the agent is doing now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +77,9 @@ pub struct SensorStatus {
     pub blind_ms: Option<u64>,
     /// The watched interfaces by name.
     pub interfaces: Vec<String>,
+    /// How kubelet's probes are told from clients.
+    #[serde(default)]
+    pub probes: ProbeStatus,
     /// The better strategies that could not be had, best first.
     #[serde(default)]
     pub passed_over: Vec<PassedOver>,

@@ -1,11 +1,11 @@
-//! Dumps of the kernel's TCP sockets, one family and set of states at a time (`sock_diag(7)`).
+//! Dumps of the kernel's TCP and UDP sockets, one family and set of states at a time (`sock_diag(7)`).
 
 use std::{io, net::IpAddr};
 
 use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_sock_diag::{
     SockDiagMessage,
-    constants::{AF_INET, AF_INET6, IPPROTO_TCP},
+    constants::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP},
     inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags},
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
@@ -28,6 +28,8 @@ pub(super) enum States {
     Handshakes,
     /// Handshakes under way and established connections, in one walk over the machine's whole table.
     Connections,
+    /// UDP sockets without a peer.
+    Unconnected,
 }
 
 /// One socket.
@@ -60,7 +62,7 @@ impl Dump {
         Ok(Self { socket })
     }
 
-    /// Calls `found` for every TCP socket of both families in these states.
+    /// Calls `found` for every socket of both families in these states.
     pub(super) fn each(&mut self, states: States, mut found: impl FnMut(DumpedSocket)) -> Result<(), DumpError> {
         for family in [AF_INET, AF_INET6] {
             self.request(family, states)?;
@@ -74,12 +76,16 @@ impl Dump {
         header.flags = NLM_F_REQUEST | NLM_F_DUMP;
         let request = InetRequest {
             family,
-            protocol: IPPROTO_TCP,
+            protocol: match states {
+                States::Unconnected => IPPROTO_UDP,
+                States::Listening | States::Handshakes | States::Connections => IPPROTO_TCP,
+            },
             extensions: ExtensionFlags::empty(),
             states: match states {
                 States::Listening => StateFlags::LISTEN,
                 States::Handshakes => StateFlags::SYN_RECV,
                 States::Connections => StateFlags::SYN_RECV | StateFlags::ESTABLISHED,
+                States::Unconnected => StateFlags::CLOSE,
             },
             socket_id: if family == AF_INET { SocketId::new_v4() } else { SocketId::new_v6() },
         };

@@ -12,7 +12,7 @@ use diag::{Dump, DumpError, States};
 
 use crate::core::{
     event::{Connections, Depth, HandshakeId, Sockets},
-    listener::Port,
+    listener::{Port, Protocol},
 };
 
 /// Reads the table of the process's namespace. Established connections are told for the ports that are listened on, and
@@ -40,11 +40,34 @@ fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
             *listeners.entry(port).or_default() += u64::from(socket.receive_queue);
         }
     })?;
+    listeners.extend(datagram_ports(&mut dump, also).into_iter().map(|port| (port, 0)));
     let connections = connections.map(|(handshakes, mut established)| {
         established.retain(|port, _| listeners.contains_key(port) || also.contains(port));
         Connections { handshakes, established: (depth == Depth::Connections).then_some(established) }
     });
     Ok(Sockets { listeners, connections })
+}
+
+/// Those of the UDP ports that a socket is bound to without a peer. Where the kernel does not tell (it lacks
+/// `CONFIG_INET_UDP_DIAG`), all of them: an agent that is asked to stop then stays rather than not.
+fn datagram_ports(dump: &mut Dump, also: &BTreeSet<Port>) -> BTreeSet<Port> {
+    let wanted: BTreeSet<_> = also.iter().copied().filter(|port| port.protocol() == Protocol::Udp).collect();
+    if wanted.is_empty() {
+        return wanted;
+    }
+    let mut open = BTreeSet::new();
+    let dumped = dump.each(States::Unconnected, |socket| {
+        if let (true, Ok(port)) = (reachable(socket.local), Port::try_from(socket.local_port)) {
+            open.insert(port.of(Protocol::Udp));
+        }
+    });
+    match dumped {
+        Ok(()) => wanted.intersection(&open).copied().collect(),
+        Err(error) => {
+            tracing::debug!(%error, "whether the watched UDP ports are open is not known");
+            wanted
+        }
+    }
 }
 
 type Handshakes = BTreeMap<HandshakeId, Port>;
@@ -102,6 +125,17 @@ mod tests {
         assert_eq!(read(Depth::Listeners, &none).unwrap().listeners.get(&port), Some(&0));
         drop((client, accepted, listener));
         assert!(!read(Depth::Listeners, &none).unwrap().listeners.contains_key(&port));
+    }
+
+    #[test]
+    fn shows_a_watched_udp_port_while_a_socket_has_it() {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        let port = Port::try_from(socket.local_addr().unwrap().port()).unwrap().of(Protocol::Udp);
+        let watched = BTreeSet::from([port]);
+        assert_eq!(read(Depth::Listeners, &watched).unwrap().listeners.get(&port), Some(&0));
+        assert_eq!(read(Depth::Listeners, &BTreeSet::new()).unwrap().listeners.get(&port), None, "nobody asked");
+        drop(socket);
+        assert_eq!(read(Depth::Listeners, &watched).unwrap().listeners.get(&port), None);
     }
 
     #[test]

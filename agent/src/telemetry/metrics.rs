@@ -1,15 +1,18 @@
 //! The metrics, in the OpenMetrics text format. What the kernel counts is taken over when somebody asks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
 
 use crate::{
-    core::{class::Class, cluster::ClusterEvent, verdict::Verdict},
+    core::{class::Class, cluster::ClusterEvent, listener::Port, verdict::Verdict},
     drive::Look,
     server::status::State,
 };
@@ -41,22 +44,32 @@ pub struct Metrics {
     cluster: cluster::ClusterMetrics,
 }
 
+/// `443`, or `443/udp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PortLabel(Port);
+
+impl EncodeLabelValue for PortLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        write!(encoder, "{}", self.0)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
-    port: u32,
+    port: PortLabel,
     family: &'static str,
     class: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListenerLabels {
-    port: u32,
+    port: PortLabel,
     family: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PortLabels {
-    port: u32,
+    port: PortLabel,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -172,7 +185,7 @@ impl Metrics {
         self.last_attempt_age.clear();
         for listener in &look.totals {
             for counts in &listener.families {
-                let (port, family) = (u32::from(listener.port.number()), counts.family.name());
+                let (port, family) = (PortLabel(listener.port), counts.family.name());
                 for class in Class::ALL {
                     // No sample rather than a 0 that nobody counted.
                     let Some(count) = counts.count(class) else { continue };
@@ -189,7 +202,7 @@ impl Metrics {
         let sockets = look.evidence.as_ref().and_then(|evidence| evidence.sockets.as_ref().ok());
         for listener in &look.totals {
             if let Some(queue) = sockets.and_then(|sockets| sockets.listeners.get(&listener.port)) {
-                let labels = PortLabels { port: u32::from(listener.port.number()) };
+                let labels = PortLabels { port: PortLabel(listener.port) };
                 self.accept_queue.get_or_create(&labels).set(i64::try_from(*queue).unwrap_or(i64::MAX));
             }
         }
@@ -230,7 +243,7 @@ mod tests {
         core::{
             confirm::Tally,
             listener::{Family as IpFamily, Port},
-            verdict::{FamilyCounts, Listener, Protocol, Strategy},
+            verdict::{FamilyCounts, Listener, Strategy},
         },
         server::status::{SensorStatus, Status},
     };
@@ -243,6 +256,7 @@ mod tests {
             blind_ms: Some(2500),
             interfaces: Vec::new(),
             passed_over: Vec::new(),
+            probes: crate::sensor::ProbeStatus::default(),
             scoped: true,
         };
         let counts = FamilyCounts {
@@ -259,12 +273,7 @@ mod tests {
             last_attempt_ago_ms: Some(1500),
             quiet: false,
         };
-        let listener = Listener {
-            port: Port::try_from(80).unwrap(),
-            protocol: Protocol::Tcp,
-            closed_at_ms: None,
-            families: vec![counts],
-        };
+        let listener = Listener { port: Port::try_from(80).unwrap(), closed_at_ms: None, families: vec![counts] };
         let status = Status {
             version: String::new(),
             uptime_ms: 0,

@@ -1,15 +1,29 @@
 //! Counting what the predicate found.
 
-use aya_ebpf::{helpers::bpf_ktime_get_ns, maps::lpm_trie::Key};
-use lastsyn_common::counters::{Class, UNATTRIBUTED_SLOT, counter_index, port_index};
+use aya_ebpf::{
+    helpers::bpf_ktime_get_ns,
+    maps::{Array, lpm_trie::Key},
+};
+use lastsyn_common::counters::{Class, PortPage, UNATTRIBUTED_SLOT, counter_index, port_index};
 
-use crate::maps::{COUNTERS, IGNORED_V4, IGNORED_V6, PORTS, WITNESS};
+use crate::maps::{COUNTERS, IGNORED_V4, IGNORED_V6, PORTS, PORTS_UDP, WITNESS};
 
-/// The slot of a watched port.
+/// The slot of a watched TCP port.
 #[inline(always)]
 pub(crate) fn slot(port: u16) -> Option<u8> {
+    slot_in(&PORTS, port)
+}
+
+/// The slot of a watched UDP port.
+#[inline(always)]
+pub(crate) fn datagram_slot(port: u16) -> Option<u8> {
+    slot_in(&PORTS_UDP, port)
+}
+
+#[inline(always)]
+fn slot_in(ports: &Array<PortPage>, port: u16) -> Option<u8> {
     let (page, place) = port_index(port);
-    let slot = PORTS.get(page)?.slot(place);
+    let slot = ports.get(page)?.slot(place);
     if slot == UNATTRIBUTED_SLOT { None } else { Some(slot) }
 }
 

@@ -11,7 +11,9 @@
 mod cgroup;
 mod count;
 mod maps;
+mod pace;
 mod reach;
+mod sender;
 mod socket;
 mod tcx;
 

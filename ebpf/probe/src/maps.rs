@@ -1,14 +1,25 @@
-//! The maps. All of fixed size: nothing that a sender does makes them grow or forget.
+//! The maps. All of fixed size: nothing that a sender does makes them grow, or forget; but who asked the agent long ago can
+//! be forgotten, as other processes of this node ask.
 
 use aya_ebpf::{
     macros::map,
-    maps::{Array, LpmTrie, PerCpuArray},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray},
 };
-use lastsyn_common::counters::{self, MOST_IGNORED, PORT_PAGES, PortPage, Tally, Witness};
+use lastsyn_common::{
+    counters::{
+        self, ASKERS, MARK_LISTS, MARKS_KEPT, MOST_IGNORED, MOST_PACED, MOST_PROBERS, Mark, PORT_PAGES, PortPage,
+        Prober, Sender, Tally, Witness,
+    },
+    packet::{Ipv4, Ipv6},
+};
 
-/// Port to slot. Written by the agent, also while the programs run.
+/// TCP port to slot. Written by the agent, also while the programs run.
 #[map]
 pub(crate) static PORTS: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
+
+/// The same for UDP ports.
+#[map]
+pub(crate) static PORTS_UDP: Array<PortPage> = Array::with_max_entries(PORT_PAGES, 0);
 
 /// The counts per slot, family and class. Per CPU, so that no update can be lost to another.
 #[map]
@@ -26,3 +37,24 @@ pub(crate) static IGNORED_V4: LpmTrie<u32, u8> = LpmTrie::with_max_entries(MOST_
 /// The same for IPv6.
 #[map]
 pub(crate) static IGNORED_V6: LpmTrie<[u32; 4], u8> = LpmTrie::with_max_entries(MOST_IGNORED, 0);
+
+/// Kubelet's control groups, each with each port that it probes; and with the group [`counters::NOBODY`] each port that is
+/// told by the pace of its probes, with its number. Written by the agent, also while the programs run.
+#[map]
+pub(crate) static PROBERS: HashMap<Prober, u8> = HashMap::with_max_entries(MOST_PROBERS + MOST_PACED, 0);
+
+/// How many marks each list has got.
+#[map]
+pub(crate) static MARK_COUNTS: PerCpuArray<u64> = PerCpuArray::with_max_entries(MARK_LISTS, 0);
+
+/// The newest marks of each list.
+#[map]
+pub(crate) static MARKS: PerCpuArray<Mark> = PerCpuArray::with_max_entries(MARK_LISTS * MARKS_KEPT, 0);
+
+/// Whence the last SYN of each connection over IPv4 to the agent's own port came, if a process of this node sent it.
+#[map]
+pub(crate) static ASKERS_V4: LruHashMap<Ipv4, Sender> = LruHashMap::with_max_entries(ASKERS, 0);
+
+/// The same over IPv6.
+#[map]
+pub(crate) static ASKERS_V6: LruHashMap<Ipv6, Sender> = LruHashMap::with_max_entries(ASKERS, 0);

@@ -4,7 +4,7 @@ use aya_ebpf::{bindings::__sk_buff, helpers::generated::bpf_skb_load_bytes, prog
 use lastsyn_common::packet::{Bytes, Field};
 
 /// How much of a packet is brought into one piece when its headers are not: Ethernet, the longest IP header without
-/// options or extensions, and TCP.
+/// options or extensions, and TCP; the beginning of QUIC behind UDP is shorter.
 const PULLED: u32 = 14 + 40 + 20;
 
 /// Direct access: the bytes between `data` and `data_end`, the part of the packet that lies in one piece.

@@ -3,7 +3,7 @@
 
 use aya_ebpf::{
     bindings::__sk_buff,
-    helpers::generated::{bpf_sk_release, bpf_skc_lookup_tcp},
+    helpers::generated::{bpf_sk_lookup_udp, bpf_sk_release, bpf_skc_lookup_tcp},
 };
 use lastsyn_common::{
     packet::{Ipv4, Ipv6},
@@ -41,5 +41,33 @@ fn state<T>(packet: *mut __sk_buff, tuple: *mut T) -> u32 {
         let state = (*socket).state;
         bpf_sk_release(socket.cast());
         state
+    }
+}
+
+/// Whether there is a socket for a datagram over IPv4.
+#[inline(always)]
+pub(crate) fn takes_datagram_v4(packet: *mut __sk_buff, mut tuple: Ipv4) -> bool {
+    takes_datagram(packet, &raw mut tuple)
+}
+
+/// The same over IPv6.
+#[inline(always)]
+pub(crate) fn takes_datagram_v6(packet: *mut __sk_buff, mut tuple: Ipv6) -> bool {
+    takes_datagram(packet, &raw mut tuple)
+}
+
+#[inline(always)]
+fn takes_datagram<T>(packet: *mut __sk_buff, tuple: *mut T) -> bool {
+    // SAFETY: as in `state`.
+    #[expect(unsafe_code, reason = "helpers are foreign functions")]
+    #[expect(clippy::cast_possible_truncation, reason = "12 or 36 bytes")]
+    unsafe {
+        let size = size_of::<T>() as u32;
+        let socket = bpf_sk_lookup_udp(packet.cast(), tuple.cast(), size, NAMESPACE_OF_INTERFACE, 0);
+        if socket.is_null() {
+            return false;
+        }
+        bpf_sk_release(socket.cast());
+        true
     }
 }

@@ -10,14 +10,14 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use lastsyn_common::{
-    counters::{Class, SELF_TEST_SLOT, UNATTRIBUTED_SLOT},
+    counters::{Class, OWN_SLOT, SELF_TEST_SLOT, UNATTRIBUTED_SLOT, source_v4, source_v6},
     packet::{self, ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict},
 };
 
 use crate::{
-    count,
+    count, pace,
     reach::{Copied, Linear},
-    socket,
+    sender, socket,
 };
 
 /// `PACKET_HOST` in `linux/if_packet.h`: the frame is for this host, not overheard.
@@ -25,6 +25,13 @@ const PACKET_HOST: u32 = 0;
 
 /// The VLAN number in a tag; 0 is a priority tag, which names no VLAN.
 const VLAN_ID: u32 = 0x0fff;
+
+/// Where a SYN goes.
+#[derive(Clone, Copy)]
+struct To {
+    slot: u8,
+    port: u16,
+}
 
 /// For every interface but the loopback.
 #[classifier]
@@ -35,11 +42,19 @@ fn ingress(context: TcContext) -> i32 {
         match packet::ether_type(&Linear::of(&context)) {
             EtherType::Ipv4 => {
                 let verdict = ipv4(&context);
-                attempt(&context, false, verdict, || class_v4(&context, verdict));
+                if verdict.is_datagram() {
+                    datagram_v4(&context, verdict);
+                    return TCX_NEXT;
+                }
+                attempt(&context, false, verdict, |slot| class_v4(&context, verdict, slot));
             }
             EtherType::Ipv6 => {
                 let verdict = ipv6(&context);
-                attempt(&context, true, verdict, || class_v6(&context, verdict));
+                if verdict.is_datagram() {
+                    datagram_v6(&context, verdict);
+                    return TCX_NEXT;
+                }
+                attempt(&context, true, verdict, |slot| class_v6(&context, verdict, slot));
             }
             EtherType::Other => {}
         }
@@ -56,14 +71,14 @@ fn loopback(context: TcContext) -> i32 {
         EtherType::Ipv6 => ipv6(&context),
         EtherType::Other => Verdict::OTHER,
     };
-    if !verdict.is(Kind::Other) && !verdict.is(Kind::Short) {
+    if !verdict.is(Kind::Other) && !verdict.is(Kind::Short) && !verdict.is_datagram() {
         count::witness();
     }
     TCX_NEXT
 }
 
 #[inline(always)]
-fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce() -> Class) {
+fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce(u8) -> Option<Class>) {
     if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
         return;
     }
@@ -73,54 +88,128 @@ fn attempt(context: &TcContext, v6: bool, verdict: Verdict, class: impl FnOnce()
     } else if let Some(slot) = count::slot(verdict.port()) {
         if verdict.is(Kind::OpaquePort) {
             opaque(context, slot, v6);
-        } else if count::tally(slot, v6, class()) == 0 && slot == SELF_TEST_SLOT {
+        } else if let Some(class) = class(slot)
+            && count::tally(slot, v6, class) == 0
+            && slot == SELF_TEST_SLOT
+        {
             debug!(context, "the first self-test passed through the program");
         }
     }
 }
 
-/// The class of a SYN over IPv4. The fields of most lie at fixed places; with IP options the helper reads them.
+/// Counts a datagram over IPv4 that opens a QUIC connection, or may. There are few, so that the helper may read all of it.
 #[inline(always)]
-fn class_v4(context: &TcContext, verdict: Verdict) -> Class {
-    if verdict.is(Kind::Syn) {
-        let tcp = Ipv4::TCP_WITHOUT_OPTIONS;
-        let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, tcp);
-        class_of_v4(context, tuple, tcp, true)
+fn datagram_v4(context: &TcContext, verdict: Verdict) {
+    let Some(slot) = count::datagram_slot(verdict.port()) else { return };
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
+    let tuple = Ipv4::read(packet.far, ETHERNET_HEADER, packet.tcp_behind_ipv4(ETHERNET_HEADER));
+    if count::ignores_v4(tuple.source) {
+        count::tally(slot, false, Class::Ignored);
     } else {
-        let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
-        let tcp = packet.tcp_behind_ipv4(ETHERNET_HEADER);
-        class_of_v4(context, Ipv4::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
+        let takes = || socket::takes_datagram_v4(context.skb.skb, tuple);
+        count::tally(slot, false, datagram_class(verdict, takes));
     }
 }
 
 /// The same over IPv6.
 #[inline(always)]
-fn class_v6(context: &TcContext, verdict: Verdict) -> Class {
+fn datagram_v6(context: &TcContext, verdict: Verdict) {
+    let Some(slot) = count::datagram_slot(verdict.port()) else { return };
+    let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
+    let tuple = Ipv6::read(packet.far, ETHERNET_HEADER, packet.tcp_behind_ipv6(ETHERNET_HEADER));
+    if count::ignores_v6(tuple.source) {
+        count::tally(slot, true, Class::Ignored);
+    } else {
+        let takes = || socket::takes_datagram_v6(context.skb.skb, tuple);
+        count::tally(slot, true, datagram_class(verdict, takes));
+    }
+}
+
+#[inline(always)]
+fn datagram_class(verdict: Verdict, takes: impl FnOnce() -> bool) -> Class {
+    if verdict.is(Kind::OpaqueDatagram) {
+        Class::Opaque
+    } else if takes() {
+        Class::New
+    } else {
+        Class::Refused
+    }
+}
+
+/// The class of a SYN over IPv4; `None` for one that is not counted here. The fields of most lie at fixed places; with IP
+/// options the helper reads them.
+#[inline(always)]
+fn class_v4(context: &TcContext, verdict: Verdict, slot: u8) -> Option<Class> {
+    let to = To { slot, port: verdict.port() };
+    if verdict.is(Kind::Syn) {
+        let tcp = Ipv4::TCP_WITHOUT_OPTIONS;
+        let tuple = Ipv4::read(&Linear::of(context), ETHERNET_HEADER, tcp);
+        class_of_v4(context, tuple, to, tcp, true)
+    } else {
+        let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
+        let tcp = packet.tcp_behind_ipv4(ETHERNET_HEADER);
+        class_of_v4(context, Ipv4::read(packet.far, ETHERNET_HEADER, tcp), to, tcp, false)
+    }
+}
+
+/// The same over IPv6.
+#[inline(always)]
+fn class_v6(context: &TcContext, verdict: Verdict, slot: u8) -> Option<Class> {
+    let to = To { slot, port: verdict.port() };
     if verdict.is(Kind::Syn) {
         let tcp = Ipv6::TCP_WITHOUT_EXTENSIONS;
         let tuple = Ipv6::read(&Linear::of(context), ETHERNET_HEADER, tcp);
-        class_of_v6(context, tuple, tcp, true)
+        class_of_v6(context, tuple, to, tcp, true)
     } else {
         let packet = Packet { near: &Linear::of(context), far: &Copied(context.skb.skb) };
         let tcp = packet.tcp_behind_ipv6(ETHERNET_HEADER);
-        class_of_v6(context, Ipv6::read(packet.far, ETHERNET_HEADER, tcp), tcp, false)
+        class_of_v6(context, Ipv6::read(packet.far, ETHERNET_HEADER, tcp), to, tcp, false)
     }
 }
 
 #[inline(always)]
-fn class_of_v4(context: &TcContext, tuple: Ipv4, tcp: usize, fixed: bool) -> Class {
+fn class_of_v4(context: &TcContext, tuple: Ipv4, to: To, tcp: usize, fixed: bool) -> Option<Class> {
+    let sender = sender::group(context.skb.skb);
+    // The self-test is sent in the agent's own name (`bpf_prog_test_run_skb`): by it the agent learns where pods are.
+    if to.slot == OWN_SLOT || to.slot == SELF_TEST_SLOT {
+        sender::asks_v4(context.skb.skb, tuple, sender);
+    }
+    if to.slot == OWN_SLOT {
+        return None;
+    }
     if count::ignores_v4(tuple.source) {
-        return Class::Ignored;
+        return Some(Class::Ignored);
     }
-    class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed)
+    if sender::probes(sender, to.port) {
+        return Some(Class::Probe);
+    }
+    if let Some(list) = pace::list(context.skb.skb, sender, to.port, false)
+        && pace::mark(list, source_v4(tuple.source))
+    {
+        return None;
+    }
+    Some(class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed))
 }
 
 #[inline(always)]
-fn class_of_v6(context: &TcContext, tuple: Ipv6, tcp: usize, fixed: bool) -> Class {
-    if count::ignores_v6(tuple.source) {
-        return Class::Ignored;
+fn class_of_v6(context: &TcContext, tuple: Ipv6, to: To, tcp: usize, fixed: bool) -> Option<Class> {
+    let sender = sender::group(context.skb.skb);
+    if to.slot == OWN_SLOT {
+        sender::asks_v6(context.skb.skb, tuple, sender);
+        return None;
     }
-    class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed)
+    if count::ignores_v6(tuple.source) {
+        return Some(Class::Ignored);
+    }
+    if sender::probes(sender, to.port) {
+        return Some(Class::Probe);
+    }
+    if let Some(list) = pace::list(context.skb.skb, sender, to.port, true)
+        && pace::mark(list, source_v6(tuple.source))
+    {
+        return None;
+    }
+    Some(class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed))
 }
 
 #[inline(always)]

@@ -19,6 +19,8 @@ pub struct Counts {
     pub stray: u64,
     /// SYNs from a source that the operator named.
     pub ignored: u64,
+    /// SYNs of kubelet's probes.
+    pub probe: u64,
 }
 
 impl Counts {
@@ -38,6 +40,7 @@ impl Counts {
             opaque: self.opaque - earlier.opaque,
             stray: self.stray - earlier.stray,
             ignored: self.ignored - earlier.ignored,
+            probe: self.probe - earlier.probe,
         }
     }
 
@@ -52,13 +55,14 @@ impl Counts {
             opaque: self.opaque + other.opaque,
             stray: self.stray + other.stray,
             ignored: self.ignored + other.ignored,
+            probe: self.probe + other.probe,
         }
     }
 
     /// Of every class.
     pub fn sum(self) -> u64 {
-        let Self { new, retransmit, refused, join, opaque, stray, ignored } = self;
-        new + retransmit + refused + join + opaque + stray + ignored
+        let Self { new, retransmit, refused, join, opaque, stray, ignored, probe } = self;
+        new + retransmit + refused + join + opaque + stray + ignored + probe
     }
 }
 
@@ -72,11 +76,12 @@ pub fn counts(of: &Value, port: u16, family: &str) -> Option<Counts> {
     let number = |class| counts.get(class).and_then(Value::as_u64);
     Some(Counts {
         new: number("new")?,
-        retransmit: number("retransmit")?,
+        retransmit: number("retransmit").unwrap_or(0),
         refused: number("refused").unwrap_or(0),
-        join: number("join")?,
+        join: number("join").unwrap_or(0),
         opaque: number("opaque")?,
         stray: number("stray").unwrap_or(0),
         ignored: number("ignored")?,
+        probe: number("probe").unwrap_or(0),
     })
 }

@@ -30,6 +30,7 @@ pub(super) fn main(config: &Config) -> Exit {
 async fn table(config: &Config) -> Table {
     let mut lines = vec![sensor::kernel(), sensor::capabilities()];
     lines.extend(sensor::sensors(config.sensor.strategy, Scope::of(config.sensor.network)));
+    lines.push(sensor::probes(config));
     lines.push(sensor::counters());
     lines.extend(pod::interfaces().await);
     let (listeners, open) = pod::listeners(config);

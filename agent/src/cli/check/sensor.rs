@@ -1,8 +1,10 @@
 //! What the sensor will find.
 
+use std::collections::BTreeSet;
+
 use super::table::Line;
 use crate::{
-    config::SensorStrategy,
+    config::{Config, Probes, SensorStrategy},
     core::verdict::Strategy,
     sensor::{self, Capability, Scope, namespace},
 };
@@ -75,6 +77,23 @@ pub(super) fn sensors(strategy: SensorStrategy, scope: Scope) -> Vec<Line> {
     }
     lines.push(Line::warning("sensor", "none that counts SYNs one by one can be had", advice));
     lines
+}
+
+/// How kubelet's probes would be told from clients.
+pub(super) fn probes(config: &Config) -> Line {
+    let ports = match &config.listeners.probes {
+        Probes::Off => return Line::note("probes", "kubelet's probes count as clients", "listeners.probes is off"),
+        Probes::Auto => {
+            let advice = "this version does not read the pod's own object: list the probed ports in listeners.probes";
+            return Line::note("probes", "kubelet's probes count as clients", advice);
+        }
+        Probes::Ports(ports) => ports.iter().map(|probe| probe.port.to_string()).collect::<BTreeSet<_>>(),
+    };
+    let ports = ports.into_iter().collect::<Vec<_>>().join(", ");
+    let found = format!("at {ports} kubelet's are known by its control group, once it has asked the agent");
+    let advice = "the agent's container needs an httpGet probe at the agent's port. Until then, and with any sensor but tcx \
+                  and clsact, probes count as clients";
+    Line::note("probes", found, advice)
 }
 
 pub(super) fn counters() -> Line {

@@ -7,6 +7,8 @@ use super::{
 use crate::core::{
     event::{ByFamily, SensorState},
     journal::Transition,
+    listener::Protocol,
+    settings::{Settings, Watch},
     verdict::{Condition, NotObserved, Reason, Strategy},
 };
 
@@ -24,6 +26,21 @@ fn s3_the_counters_alone_yield_unverified() {
     let sensor = &answered.verdict.sensor;
     assert_eq!((sensor.strategy, sensor.healthy), (Strategy::Counters, false));
     assert_eq!(sensor_entries(&answered.verdict).len(), 1);
+}
+
+#[test]
+fn s3_for_quic_nothing_speaks_but_a_sensor_that_counts_it() {
+    let watch = || Settings { watch: Watch::Ports(vec![port(443).of(Protocol::Udp)]), ..settings() };
+    let mut world = World::at_rest(watch());
+    world.hook();
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(2000), Reason::Quiet));
+    let mut world = World::at_rest(watch());
+    world.truth.counters_only();
+    world.hook();
+    let answered = world.run_out();
+    assert_eq!((answered.at, answered.reason()), (at(20_000), Reason::Bound));
+    assert!(answered.verdict.holding.contains(&Condition::Quiet));
 }
 
 #[test]

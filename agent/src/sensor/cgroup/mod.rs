@@ -128,6 +128,11 @@ impl Hook for Cgroup {
     fn has_witness(&self) -> bool {
         false
     }
+
+    /// Here a packet's socket is the one that it has met.
+    fn is_on_interfaces(&self) -> bool {
+        false
+    }
 }
 
 /// A listener for the test, on a port that nobody watches.

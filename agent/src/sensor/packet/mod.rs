@@ -21,14 +21,14 @@ use rustix::time::Timespec;
 
 use super::{
     capabilities::{Capability, MissingCapabilities, missing},
-    counts::{Around, Counts, Sensor},
+    counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
 };
 use crate::{
     config::Network,
     core::{
         clock::Monotonic,
         event::{Depth, SensorState},
-        listener::Port,
+        listener::{Port, Protocol},
         verdict::Strategy,
     },
     drive::clock,
@@ -53,6 +53,7 @@ pub(super) struct Packet {
     shared: Arc<Shared>,
     own_test: OwnTest,
     interfaces: Vec<String>,
+    uncounted: Uncounted,
     /// Since when every SYN is sure to be seen.
     proven_since: Option<Monotonic>,
 }
@@ -118,7 +119,8 @@ impl Packet {
         let socket = PacketSocket::open().map_err(PacketError::Socket)?;
         let received = Received { buffer: vec![0; LARGEST], tallies: Tallies::new(ignored), own_tests: 0 };
         let shared = Arc::new(Shared { socket, received: Mutex::new(received) });
-        Ok(Self { shared, own_test: OwnTest::open()?, interfaces: Vec::new(), proven_since: None })
+        let uncounted = Uncounted::default();
+        Ok(Self { shared, own_test: OwnTest::open()?, interfaces: Vec::new(), uncounted, proven_since: None })
     }
 
     fn test(&mut self) -> Result<(), OwnTestError> {
@@ -163,8 +165,15 @@ impl Sensor for Packet {
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {
-        self.shared.lock().tallies.watch(port, clock::now());
-        Ok(())
+        let counted = match port.protocol() {
+            Protocol::Tcp => {
+                self.shared.lock().tallies.watch(port, clock::now());
+                Ok(())
+            }
+            Protocol::Udp => Err(datagrams_unseen(port)),
+        };
+        self.uncounted.note(port, &counted);
+        counted
     }
 
     fn read(&mut self, around: Around<'_>) -> Counts {
@@ -179,7 +188,7 @@ impl Sensor for Packet {
             attempts_anywhere: Some(received.tallies.anywhere()),
             attempts: received.tallies.ports(),
             unattributed: received.tallies.unattributed(),
-            not_observed: Vec::new(),
+            not_observed: self.uncounted.not_observed().collect(),
             blind: Duration::ZERO,
         }
     }

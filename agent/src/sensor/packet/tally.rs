@@ -92,7 +92,8 @@ impl Tallies {
             Some(6) => (Family::V6, read.ipv6(0)),
             _ => return, // the kernel drops it (`ip_rcv_core`, `ip6_rcv_core`)
         };
-        if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
+        // Of datagrams the filter lets through only some, so that none is counted.
+        if verdict.is(Kind::Other) || verdict.is(Kind::Short) || verdict.is_datagram() {
             return;
         }
         self.anywhere += 1;

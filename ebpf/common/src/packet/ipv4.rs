@@ -1,13 +1,14 @@
 //! The IPv4 header (RFC 791 section 3.1).
 
 use super::{
-    Bytes, Field, Packet, Verdict,
+    Bytes, Field, Packet, Verdict, quic,
     tcp::{self, Missing},
 };
 
 const OFFSET_OF_FRAGMENT: usize = 6;
 const OFFSET_OF_PROTOCOL: usize = 9;
 const PROTOCOL_TCP: Field = Field::of(6);
+const PROTOCOL_UDP: Field = Field::of(17);
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 /// In 32-bit words; also the shortest valid one.
@@ -61,7 +62,7 @@ where
     if protocol.is_absent() {
         return Verdict::SHORT; // it is the last of the fields that are read here
     }
-    if protocol != PROTOCOL_TCP {
+    if protocol != PROTOCOL_TCP && protocol != PROTOCOL_UDP {
         return Verdict::OTHER;
     }
     let fragment = near.u16(offset + OFFSET_OF_FRAGMENT).value();
@@ -74,8 +75,18 @@ where
     }
     let whole = fragment & MORE_FRAGMENTS == 0;
     if words == WORDS_WITHOUT_OPTIONS && whole {
-        return tcp::verdict(near, offset + HEADER_WITHOUT_OPTIONS, Missing::Near);
+        let at = offset + HEADER_WITHOUT_OPTIONS;
+        return if protocol == PROTOCOL_TCP {
+            tcp::verdict(near, at, Missing::Near)
+        } else {
+            quic::verdict(near, at, Missing::Near)
+        };
     }
     let missing = if whole { Missing::Malformed } else { Missing::InLaterFragment };
-    tcp::verdict(packet.far, offset + usize::from(words) * 4, missing)
+    let at = offset + usize::from(words) * 4;
+    if protocol == PROTOCOL_TCP {
+        tcp::verdict(packet.far, at, missing)
+    } else {
+        quic::verdict(packet.far, at, missing)
+    }
 }

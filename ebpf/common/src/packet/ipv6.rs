@@ -1,7 +1,7 @@
 //! The IPv6 header and its extension headers (RFC 8200 sections 3 and 4).
 
 use super::{
-    Bytes, Packet, Verdict,
+    Bytes, Packet, Verdict, quic,
     tcp::{self, Missing},
 };
 
@@ -15,6 +15,7 @@ const EXTENSION_HEADERS: usize = 5;
 
 const HOP_BY_HOP: u16 = 0;
 const TCP: u16 = 6;
+const UDP: u16 = 17;
 const ROUTING: u16 = 43;
 const FRAGMENT: u16 = 44;
 const AUTHENTICATION: u16 = 51;
@@ -67,6 +68,9 @@ where
     if next == TCP {
         return tcp::verdict(packet.near, offset + IPV6_HEADER, Missing::Near);
     }
+    if next == UDP {
+        return quic::verdict(packet.near, offset + IPV6_HEADER, Missing::Near);
+    }
     behind_extensions(packet.far, next, offset + IPV6_HEADER)
 }
 
@@ -103,6 +107,7 @@ fn behind_extensions<B: Bytes + ?Sized>(bytes: &B, mut next: u16, mut at: usize)
     }
     match next {
         TCP => tcp::verdict(bytes, at, missing(more_fragments)),
+        UDP => quic::verdict(bytes, at, missing(more_fragments)),
         // Too long a chain, or one whose end is not looked for.
         HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | FRAGMENT | AUTHENTICATION => Verdict::OPAQUE,
         _ => Verdict::OTHER,
@@ -114,13 +119,13 @@ fn missing(more_fragments: u16) -> Missing {
     if more_fragments == 0 { Missing::Malformed } else { Missing::InLaterFragment }
 }
 
-/// Where the TCP header is that [`verdict`] found behind extension headers.
+/// Where the TCP or UDP header is that [`verdict`] found, behind extension headers or without.
 #[inline(always)]
 pub(super) fn tcp<B: Bytes + ?Sized>(bytes: &B, offset: usize) -> usize {
     let mut next = bytes.u8(offset + OFFSET_OF_NEXT_HEADER).value();
     let mut at = offset + IPV6_HEADER;
     for _ in 0..EXTENSION_HEADERS {
-        if next == TCP {
+        if next == TCP || next == UDP {
             break;
         }
         let units = if next == FRAGMENT { 0 } else { bytes.u8(at + 1).value() & 0xff };

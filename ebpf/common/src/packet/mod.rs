@@ -1,4 +1,4 @@
-//! Reading a packet as far as needed to know whether it opens a TCP connection, and to which port.
+//! Reading a packet as far as needed to know whether it opens a connection, of TCP or of QUIC, and to which port.
 //!
 //! The functions are pure and total: any bytes give a [`Verdict`]. They run in the kernel over the packet itself and in
 //! tests over byte vectors. They are written for the verifier: offsets are bounded before they are added, and every
@@ -8,6 +8,7 @@ mod ethernet;
 mod ipv4;
 mod ipv6;
 mod options;
+mod quic;
 mod tcp;
 
 pub use ethernet::{ETHERNET_HEADER, EtherType, ether_type};
@@ -79,7 +80,7 @@ pub struct Verdict(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Kind {
-    /// It opens no TCP connection.
+    /// It opens no connection.
     Other = 0,
     /// A SYN to the verdict's port, whose TCP header is at the usual place: right behind an IP header without options or
     /// extensions.
@@ -93,6 +94,10 @@ pub enum Kind {
     /// A SYN to the verdict's port, whose TCP header is elsewhere ([`Packet::tcp_behind_ipv4`],
     /// [`Packet::tcp_behind_ipv6`]).
     SynBehind = 5,
+    /// A datagram to the verdict's port that opens a QUIC connection.
+    Initial = 6,
+    /// Perhaps such a datagram: of a version that is not known, or its beginning is not in this fragment.
+    OpaqueDatagram = 7,
 }
 
 impl Verdict {
@@ -119,6 +124,24 @@ impl Verdict {
     #[inline(always)]
     pub const fn opaque_port(port: u16) -> Self {
         Self::of(Kind::OpaquePort, port)
+    }
+
+    /// [`Kind::Initial`].
+    #[inline(always)]
+    pub const fn initial(port: u16) -> Self {
+        Self::of(Kind::Initial, port)
+    }
+
+    /// [`Kind::OpaqueDatagram`].
+    #[inline(always)]
+    pub const fn opaque_datagram(port: u16) -> Self {
+        Self::of(Kind::OpaqueDatagram, port)
+    }
+
+    /// Whether it is a datagram that opens a connection, or may.
+    #[inline(always)]
+    pub const fn is_datagram(self) -> bool {
+        self.is(Kind::Initial) || self.is(Kind::OpaqueDatagram)
     }
 
     #[inline(always)]
@@ -166,7 +189,7 @@ impl<N: Bytes + ?Sized, F: Bytes + ?Sized> Packet<'_, N, F> {
         ipv6::verdict(self, offset)
     }
 
-    /// Where the TCP header of an IPv4 packet is that is a [`Kind::SynBehind`].
+    /// Where the TCP (or UDP) header of an IPv4 packet is that is a [`Kind::SynBehind`].
     ///
     /// It is found anew, and not handed on with the verdict: what the verifier has to compare there it then follows
     /// through every way in which the header can be reached.

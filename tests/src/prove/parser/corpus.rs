@@ -44,7 +44,28 @@ pub fn corpus() -> Vec<(&'static str, Vec<u8>)> {
         frame.truncate(length);
         frame
     };
+    // In place of the TCP header, with ports in the same place.
+    let datagram = |segment: &Segment, first: u8, version: u32| {
+        let mut frame = segment.to_frame();
+        let (protocol, tcp) = if frame.get(12) == Some(&0x08) { (23, 34) } else { (20, 54) };
+        if let Some(protocol) = frame.get_mut(protocol) {
+            *protocol = 17;
+        }
+        frame.truncate(tcp + 4);
+        frame.extend([0, 28, 0, 0, first]);
+        frame.extend(version.to_be_bytes());
+        frame.extend([8; 15]);
+        frame
+    };
     vec![
+        ("QUIC over IPv4", datagram(&v4, 0xc0, 1)),
+        ("QUIC over IPv6", datagram(&v6, 0xc0, 1)),
+        ("QUIC version 2", datagram(&v4, 0xd0, 0x6b33_43cf)),
+        ("0-RTT", datagram(&v6, 0xd0, 1)),
+        ("a QUIC handshake", datagram(&v4, 0xe0, 1)),
+        ("another version", datagram(&v6, 0xc0, 0xff00_001d)),
+        ("version negotiation", datagram(&v4, 0xc0, 0)),
+        ("QUIC data", datagram(&v4, 0x40, 1)),
         ("IPv4", v4.to_frame()),
         ("IPv6", v6.to_frame()),
         ("data over IPv4", Segment { flags: ACK, payload: vec![7; 60], ..v4.clone() }.to_frame()),
@@ -91,7 +112,7 @@ pub fn mutated(corpus: &[(&'static str, Vec<u8>)], dice: &mut Dice) -> Sample {
             0 => dice.below(ETHERNET_HEADER),
             _ => ETHERNET_HEADER + dice.below(frame.len().saturating_sub(ETHERNET_HEADER)),
         };
-        let (byte, kind, bit) = (dice.byte(), [0, 6, 43, 44, 51, 60].get(dice.below(6)), 1 << dice.below(8));
+        let (byte, kind, bit) = (dice.byte(), [0, 6, 17, 43, 44, 51, 60].get(dice.below(7)), 1 << dice.below(8));
         let way = dice.below(3);
         if let Some(place) = frame.get_mut(at) {
             *place = match way {

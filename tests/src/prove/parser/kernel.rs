@@ -10,7 +10,7 @@ use aya::{
 };
 use lastsyn_common::counters::{self, PORT_PAGES, PORTS_PER_PAGE, PortPage, UNATTRIBUTED_SLOT, Witness};
 
-use super::{Sample, slot_of};
+use super::{Sample, datagram_slot_of, slot_of};
 use crate::{Host, tap::Tap, tcx::OBJECT};
 
 /// What lets the next program see the packet (`linux/bpf.h`).
@@ -34,7 +34,7 @@ pub enum Way<'a> {
     Tap(&'a Tap),
 }
 
-/// The programs in the kernel, with a slot for every port but those that [`slot_of`] leaves out.
+/// The programs in the kernel, with a slot for every port but those that [`slot_of`] and [`datagram_slot_of`] leave out.
 pub struct Kernel {
     ebpf: Ebpf,
     counters: PerCpuArray<MapData, counters::Tally>,
@@ -53,14 +53,8 @@ impl Kernel {
         // As the agent does: nothing of the kernel's own type information is needed.
         let mut ebpf = EbpfLoader::new().btf(None).load(OBJECT)?;
         program(&mut ebpf)?.load()?;
-        let mut ports: Array<MapData, PortPage> = ebpf.take_map("PORTS").context("no map PORTS")?.try_into()?;
-        for page in 0..PORT_PAGES {
-            let mut slots = [UNATTRIBUTED_SLOT; PORTS_PER_PAGE];
-            for (place, slot) in slots.iter_mut().enumerate() {
-                *slot = slot_of(u16::try_from(page as usize * PORTS_PER_PAGE + place)?);
-            }
-            ports.set(page, PortPage { slots }, 0)?;
-        }
+        watch(&mut ebpf, "PORTS", slot_of)?;
+        watch(&mut ebpf, "PORTS_UDP", datagram_slot_of)?;
         Ok(Self {
             counters: ebpf.take_map("COUNTERS").context("no map COUNTERS")?.try_into()?,
             witness: ebpf.take_map("WITNESS").context("no map WITNESS")?.try_into()?,
@@ -111,6 +105,20 @@ impl Kernel {
         }
         Ok(Tallied { counters, witness: self.witness.get(&0, 0)?.iter().map(|cpu| cpu.attempts).sum() })
     }
+}
+
+/// Gives every port its slot in one of the port maps.
+fn watch(ebpf: &mut Ebpf, map: &str, slot_of: impl Fn(u16) -> u8) -> Result<()> {
+    let mut ports: Array<MapData, PortPage> =
+        ebpf.take_map(map).with_context(|| format!("no map {map}"))?.try_into()?;
+    for page in 0..PORT_PAGES {
+        let mut slots = [UNATTRIBUTED_SLOT; PORTS_PER_PAGE];
+        for (place, slot) in slots.iter_mut().enumerate() {
+            *slot = slot_of(u16::try_from(page as usize * PORTS_PER_PAGE + place)?);
+        }
+        ports.set(page, PortPage { slots }, 0)?;
+    }
+    Ok(())
 }
 
 fn program(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier> {

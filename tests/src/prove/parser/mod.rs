@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 use lastsyn_common::{
-    counters::{self, Class, UNATTRIBUTED_SLOT, counter_index},
+    counters::{self, Class, FIRST_PORT_SLOT, UNATTRIBUTED_SLOT, counter_index},
     packet::{ETHERNET_HEADER, EtherType, Ipv4, Ipv6, Kind, Packet, Verdict, ether_type, joins},
 };
 use serde_json::json;
@@ -27,6 +27,7 @@ const PACKETS: usize = 1_000_000;
 /// So many are compared in one go.
 const AT_ONCE: usize = 50_000;
 const RECORD: &str = "parser.jsonl";
+const DATAGRAM_SLOT: u8 = 63;
 
 /// Where something listens in a scene that [`listen`] has prepared. Not on every address, so that a wrong one is noticed.
 pub const LISTENING: [SocketAddr; 2] = [
@@ -83,10 +84,12 @@ pub fn compare(packets: usize, seed: u64) -> Result<Kinds> {
         }
     }
     let counted = |class| -> u64 {
-        let of_class = |index: &u32| index % counters::CLASSES == class as u32;
+        let of_class = |index: &u32| index % counters::CLASSES == class as u32 && !is_of_datagrams(*index);
         all.counters.iter().filter(|(index, _)| of_class(index)).map(|(_, count)| count).sum()
     };
     let [new, join, refused, opaque] = [Class::New, Class::Join, Class::Refused, Class::Opaque].map(counted);
+    let datagrams: u64 =
+        all.counters.iter().filter(|(index, _)| is_of_datagrams(**index)).map(|(_, count)| count).sum();
     let hidden = [false, true].map(|v6| counter_index(UNATTRIBUTED_SLOT, v6, Class::Opaque));
     let hidden: u64 = hidden.iter().filter_map(|index| all.counters.get(index)).sum();
     let kinds = vec![
@@ -96,6 +99,7 @@ pub fn compare(packets: usize, seed: u64) -> Result<Kinds> {
         ("opaque", opaque - hidden),
         ("opaque, without a port", hidden),
         ("to a port that is not watched", all.witness - new - join - refused - opaque),
+        ("beginning of a QUIC connection", datagrams),
     ];
     // The packets are of all kinds, or nothing would be shown.
     ensure!(kinds.iter().all(|(_, count)| *count >= 100), "too few of a kind: {kinds:?}");
@@ -150,6 +154,15 @@ pub fn expected(samples: &[Sample]) -> Tallied {
         if verdict.is(Kind::Other) || verdict.is(Kind::Short) {
             continue;
         }
+        if verdict.is_datagram() {
+            let slot = datagram_slot_of(verdict.port());
+            if slot != UNATTRIBUTED_SLOT {
+                // Nothing takes datagrams in the scene.
+                let class = if verdict.is(Kind::Initial) { Class::Refused } else { Class::Opaque };
+                *tallied.counters.entry(counter_index(slot, v6, class)).or_default() += 1;
+            }
+            continue;
+        }
         tallied.witness += 1;
         let hidden = verdict.is(Kind::Opaque);
         let slot = if hidden { UNATTRIBUTED_SLOT } else { slot_of(verdict.port()) };
@@ -191,8 +204,17 @@ fn class(frame: &[u8], v6: bool, tcp: usize) -> Class {
 
 /// Every port has a slot but each third, so that neighbours are told apart and some ports are not watched.
 pub fn slot_of(port: u16) -> u8 {
-    match u8::try_from(port % 61) {
-        Ok(number) if !port.is_multiple_of(3) => 2 + number,
+    match u8::try_from(port % 60) {
+        Ok(number) if !port.is_multiple_of(3) => FIRST_PORT_SLOT + number,
         _ => UNATTRIBUTED_SLOT,
     }
+}
+
+/// The last slot is that of all UDP ports, but each third.
+pub fn datagram_slot_of(port: u16) -> u8 {
+    if port.is_multiple_of(3) { UNATTRIBUTED_SLOT } else { DATAGRAM_SLOT }
+}
+
+fn is_of_datagrams(index: u32) -> bool {
+    index >= counter_index(DATAGRAM_SLOT, false, Class::New)
 }
