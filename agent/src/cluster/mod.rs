@@ -31,6 +31,9 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, AccessError};
+pub use access::{Access, AccessError, namespace};
+pub(crate) use nodes::targets;
 pub use observer::Observer;
 pub use preflight::{HealthAnswer, Preflight, Tried, preflight};
+pub(crate) use read::{nodes_by_metadata, nodes_selected};
+pub(crate) use refusal::Refusal;

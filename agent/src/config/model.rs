@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     duration,
+    fence::Fence,
     networks::{self, Network},
     ports,
     proxy::{Proxy, Readiness},
@@ -40,6 +41,8 @@ pub struct Config {
     pub after_end: AfterEnd,
     /// What is to be known of the cluster.
     pub routing: Routing,
+    /// The fence's own settings, for `lastsyn fence`.
+    pub fence: Fence,
     /// What load balancers need.
     pub load_balancer: LoadBalancer,
     /// Who this pod is.

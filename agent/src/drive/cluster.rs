@@ -57,7 +57,7 @@ pub(super) fn settings(config: &Config, addresses: &[IpAddr]) -> RoutingSettings
         bounds: Bounds { watch_lag: routing.watch_lag, sync_time: routing.sync_time, min_sync: routing.min_sync },
         load_balancer_window: config.load_balancer.window,
         poll_timeout: routing.poll.timeout,
-        fence: false,
+        fence: routing.fence.place().is_some(),
         accept: routing.accept.clone(),
         max_nodes: routing.max_nodes,
     }
@@ -74,6 +74,7 @@ impl Cluster {
             Action::ForgetCluster => self.observer.forget(),
             Action::ReadConsistently(id) => self.observer.read(*id),
             Action::ReadPod(id) => self.observer.read_pod(*id),
+            Action::AskFence(request) => self.observer.ask_fence(*request),
             _ => return false,
         }
         true

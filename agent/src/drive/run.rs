@@ -222,7 +222,10 @@ impl Agent {
                         tracing::warn!(%port, %why, "not counted");
                     }
                 }
-                Action::ObserveCluster(_) | Action::ForgetCluster | Action::ReadConsistently(_) => {
+                Action::ObserveCluster(_)
+                | Action::ForgetCluster
+                | Action::ReadConsistently(_)
+                | Action::AskFence(_) => {
                     if let Some(cluster) = &mut self.cluster {
                         cluster.carry_out(&action).await;
                     }
@@ -235,8 +238,6 @@ impl Agent {
                         self.handle(Event::PodRead(id, PodRead::Forbidden(why)));
                     }
                 }
-                // There is no fence in this version: `settings` leaves it out.
-                Action::AskFence(_) => {}
                 Action::Tell(phase) => self.tell_server(phase),
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
