@@ -16,6 +16,7 @@ mod cluster;
 mod control_plane;
 mod deployment;
 mod endpoints;
+mod fence;
 pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
@@ -35,6 +36,7 @@ pub use self::{
     cluster::{Cluster, ClusterConfig},
     deployment::Deployment,
     endpoints::Endpoint,
+    fence::Fence,
     kube_proxy::{KubeProxy, Mode, Timing},
     kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},
     node::Node,
