@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod config;
 pub mod core;
 pub mod drive;
+pub mod fence;
 pub mod proxy;
 pub mod sensor;
 pub mod server;

@@ -43,6 +43,24 @@ pub fn command() -> Command {
                 .arg(agent()),
         )
         .subcommand(configured(
+            Command::new("fence")
+                .about("The cluster's fence: writes markers, sees them take effect on every node, and answers agents")
+                .after_help(exit::HELP)
+                .args_conflicts_with_subcommands(true)
+                .subcommand(
+                    Command::new("status")
+                        .about("Which node's kube-proxy is late: what each has shown, and how long that took")
+                        .after_help(exit::HELP)
+                        .arg(json("Print the fence's answer as it came"))
+                        .arg(
+                            Arg::new("fence")
+                                .long("fence")
+                                .value_name("URL")
+                                .help("Where the fence is [default: http://localhost:19481]"),
+                        ),
+                ),
+        ))
+        .subcommand(configured(
             Command::new("check")
                 .about("Looks whether the agent can work here, and says what to do where it cannot")
                 .after_help(exit::HELP),

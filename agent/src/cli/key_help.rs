@@ -23,6 +23,14 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ),
     ("drain.retryWait", "How long a SYN that was dropped unanswered holds the drain: its client tries again"),
     ("drain.stopReserve", "What drain.max-wait=auto leaves for the server's own stop"),
+    ("fence.address", "Address and port of the fence's HTTP server (lastsyn fence)"),
+    ("fence.maxNodes", "Above this many nodes the fence does not serve: each of its writes is sent to all of them"),
+    ("fence.maxRate", "The most requests a second that the fence sends to all nodes together"),
+    ("fence.pollInterval", "The time between a node's answer and the fence's next request"),
+    (
+        "fence.spacing",
+        "At least so long between two writes of the fence; it serves agents whose routing.watch-lag is at most twice this",
+    ),
     ("listeners.exclude", "Ports that listeners.watch=auto leaves out"),
     (
         "listeners.ignoreSources",
@@ -72,6 +80,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ),
     ("routing.accept", "Paths that are not observed and that are acknowledged: [headless/web]"),
     ("routing.enabled", "Watch EndpointSlices, Services and every node's kube-proxy while a drain runs"),
+    (
+        "routing.fence",
+        "The cluster's fence, http://lastsyn-fence.lastsyn-system:19481, or off; with one a drain can end routed-away",
+    ),
     ("routing.ignoreNodes", "A label selector of nodes that are neither asked nor awaited"),
     ("routing.kubeProxyHealthzPort", "kube-proxy's health port on every node; 0: ask none"),
     ("routing.maxNodes", "Above this many nodes none is asked"),

@@ -4,6 +4,7 @@ mod check;
 mod command;
 mod drain;
 pub mod exit;
+mod fence;
 mod install;
 mod key_help;
 mod output;
@@ -36,6 +37,10 @@ pub fn main(arguments: &[OsString]) -> Exit {
     };
     match matches.subcommand() {
         Some(("run", matches)) => configured(matches, run::main),
+        Some(("fence", matches)) => match fence::is_status(matches) {
+            Some(status) => fence::status(status),
+            None => configured(matches, fence::main),
+        },
         Some(("check", matches)) => configured(matches, |config| check::main(&config)),
         Some(("status", matches)) => status::main(matches),
         Some(("install", matches)) => install::main(matches),

@@ -173,7 +173,7 @@ impl<K: Followed> Follower<K> {
                 let why = format!("{why}; it has never answered this agent");
                 self.sink.tell(K::unreadable(why)).await?;
             }
-            Refusal::Failed(_) | Refusal::Absent | Refusal::Expired => {}
+            Refusal::Failed(_) | Refusal::Absent | Refusal::Expired | Refusal::Conflict => {}
         }
         self.wait(refusal).await;
         Ok(())

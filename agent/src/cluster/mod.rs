@@ -33,7 +33,10 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, AccessError};
-pub use convert::pod::{Container, Hook, OwnPod, ProbePort};
+pub use access::{Access, AccessError, namespace};
+pub use convert::pod::{Container, Hook, OwnPod};
+pub(crate) use nodes::targets;
 pub use observer::{Observer, Told};
 pub use preflight::{HealthAnswer, Preflight, Tried, preflight};
+pub(crate) use read::{nodes_by_metadata, nodes_selected};
+pub(crate) use refusal::Refusal;

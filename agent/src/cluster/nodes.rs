@@ -112,6 +112,34 @@ pub(super) async fn follow(setup: NodesSetup, known: Arc<Known>, first_wanted: W
     }
 }
 
+/// All nodes and where to ask them, but for those that `ignored` names.
+///
+/// # Errors
+/// See [`Refusal`].
+pub(crate) async fn targets(
+    client: &Client,
+    access: &Access,
+    ignored: &BTreeSet<NodeName>,
+    patience: Duration,
+) -> Result<Vec<NodeTarget>, Refusal> {
+    let api = Api::<ApiNode>::all(client.clone());
+    let (mut targets, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
+    loop {
+        access.turn().await;
+        let list = match timeout(patience, api.list(&page)).await {
+            Ok(Ok(list)) => list,
+            Ok(Err(error)) => return Err((&error).into()),
+            Err(_elapsed) => return Err(Refusal::timed_out()),
+        };
+        let found = list.items.iter().filter_map(convert::node_target);
+        targets.extend(found.filter(|target| !ignored.contains(&target.node.name)));
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(targets),
+        }
+    }
+}
+
 async fn pass_on(mut reports: mpsc::Receiver<HealthReport>, sink: Sink) -> Result<(), Closed> {
     while let Some(report) = reports.recv().await {
         sink.tell(ClusterEvent::Health(report)).await?;
@@ -160,22 +188,7 @@ impl Follower {
             selector => read::nodes_selected(client, access, selector, *patience).await?,
         };
         self.known.ignored.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&ignored);
-        let api = Api::<ApiNode>::all(client.clone());
-        let (mut targets, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
-        loop {
-            access.turn().await;
-            let list = match timeout(*patience, api.list(&page)).await {
-                Ok(Ok(list)) => list,
-                Ok(Err(error)) => return Err((&error).into()),
-                Err(_elapsed) => return Err(Refusal::timed_out()),
-            };
-            let found = list.items.iter().filter_map(convert::node_target);
-            targets.extend(found.filter(|target| !ignored.contains(&target.node.name)));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(targets),
-            }
-        }
+        targets(client, access, &ignored, *patience).await
     }
 
     async fn take(&mut self, targets: Vec<NodeTarget>) -> Result<(), Closed> {

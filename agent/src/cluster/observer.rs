@@ -12,7 +12,10 @@ use std::{
 
 use k8s_openapi::api::{core::v1::Service as ApiService, discovery::v1::EndpointSlice};
 use kube::{Api, Client};
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use super::{
     access::{Access, namespace},
@@ -28,12 +31,13 @@ use super::{
 use crate::{
     config::{Pod, Routing},
     core::{
-        cluster::{ClusterEvent, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
+        cluster::{ClusterEvent, FenceRequest, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
         event::Event,
         termination::PodRead,
         verdict::NotObserved,
     },
     drive::clock,
+    fence::client::{self, Asking},
 };
 
 /// How long a read of the API server may take, whatever `routing.poll.timeout` says.
@@ -76,6 +80,8 @@ struct Observation {
     nodes_listed: Arc<AtomicBool>,
     local: BTreeMap<ServiceName, u16>,
     local_tasks: BTreeMap<ServiceName, tokio::task::AbortHandle>,
+    /// Where questions to the fence go, if there is one.
+    fence: Option<watch::Sender<Option<FenceRequest>>>,
 }
 
 impl Observer {
@@ -134,7 +140,29 @@ impl Observer {
             nodes_listed: Arc::default(),
             local: BTreeMap::new(),
             local_tasks: BTreeMap::new(),
+            fence: None,
         };
+        if let Some(place) = self.routing.fence.place() {
+            let (questions, asked) = watch::channel(None);
+            let asking = Asking {
+                place: place.clone(),
+                bounds: (self.routing.watch_lag, self.routing.poll.timeout),
+                pod: format!("{}/{}", self.pod.namespace, self.pod.name),
+            };
+            let sink = sink.clone();
+            observation.tasks.spawn(async move {
+                let (told, mut says) = mpsc::channel(WAITING);
+                let passing = async {
+                    while let Some(event) = says.recv().await {
+                        if sink.tell(event).await.is_err() {
+                            return;
+                        }
+                    }
+                };
+                tokio::join!(client::ask(asking, asked, told), passing);
+            });
+            observation.fence = Some(questions);
+        }
         match self.access.client(self.routing.poll.timeout).await {
             Ok(client) => {
                 observation.namespace = namespace(&self.pod, &client);
@@ -264,6 +292,13 @@ impl Observer {
                 tokio::join!(asking, passing);
             });
             observation.local_tasks.insert(service.clone(), task);
+        }
+    }
+
+    /// C4: asks the fence. A question takes the place of the one before: it counts for all that the earlier one would.
+    pub fn ask_fence(&self, request: FenceRequest) {
+        if let Some(questions) = self.under_way.as_ref().and_then(|observation| observation.fence.as_ref()) {
+            questions.send_replace(Some(request));
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) async fn snapshot(
 ///
 /// # Errors
 /// See [`Refusal`].
-pub(super) async fn nodes_by_metadata(
+pub(crate) async fn nodes_by_metadata(
     client: &Client,
     access: &Access,
     ignored: &std::collections::BTreeSet<NodeName>,
@@ -92,7 +92,7 @@ pub(super) async fn nodes_by_metadata(
 ///
 /// # Errors
 /// See [`Refusal`]; a selector that is none is [`Refusal::Failed`], by the API server's own words.
-pub(super) async fn nodes_selected(
+pub(crate) async fn nodes_selected(
     client: &Client,
     access: &Access,
     selector: &str,

@@ -181,6 +181,7 @@ mod tests {
         let sections = [
             "afterEnd",
             "drain",
+            "fence",
             "listeners",
             "loadBalancer",
             "log",

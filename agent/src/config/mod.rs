@@ -5,6 +5,7 @@ mod addresses;
 mod duration;
 mod environment;
 mod error;
+mod fence;
 mod file;
 mod grace;
 mod keys;
@@ -29,6 +30,7 @@ pub use self::{
     duration::{DurationError, LONGEST, format as format_duration, parse as parse_duration},
     environment::variables,
     error::ConfigError,
+    fence::{Fence, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
     model::{
         AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,

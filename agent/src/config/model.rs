@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     duration,
+    fence::Fence,
     networks::{self, Network},
     ports,
     probes::Probes,
@@ -41,6 +42,8 @@ pub struct Config {
     pub after_end: AfterEnd,
     /// What is to be known of the cluster.
     pub routing: Routing,
+    /// The fence's own settings, for `lastsyn fence`.
+    pub fence: Fence,
     /// What load balancers need.
     pub load_balancer: LoadBalancer,
     /// Who this pod is.

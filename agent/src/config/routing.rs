@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{addresses, duration};
+use super::{addresses, duration, fence::FenceUrl};
 
 /// `routing`: what is to be known of the cluster before a drain ends. Durations are from 0s to 30 days.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ pub struct Routing {
     pub ignore_nodes: String,
     /// Above this many nodes none is asked, and drains end `unverified` at best. Default 500.
     pub max_nodes: u64,
+    /// The cluster's fence, `http://lastsyn-fence.lastsyn-system:19481`, or `off`. Default `off`. With it a drain can end
+    /// `routed-away`, and the agent needs neither the list of nodes nor a way to them. One that cannot be reached ends no
+    /// drain earlier.
+    pub fence: FenceUrl,
     /// How nodes are asked.
     pub poll: Poll,
 }
@@ -98,6 +102,7 @@ impl Default for Routing {
             accept: BTreeSet::new(),
             ignore_nodes: String::new(),
             max_nodes: 500,
+            fence: FenceUrl::default(),
             poll: Poll::default(),
         }
     }

@@ -30,6 +30,15 @@ fn check_routing(config: &Config, origins: &Origins) -> Result<(), ConfigError> 
     if poll.max_rate == 0 {
         return Err(ConfigError::Zero { setting: origins.setting("routing.poll.maxRate", 0) });
     }
+    let fence = &config.fence;
+    for (key, value) in [("fence.spacing", fence.spacing), ("fence.pollInterval", fence.poll_interval)] {
+        if value.is_zero() {
+            return Err(ConfigError::Zero { setting: origins.setting(key, format(value)) });
+        }
+    }
+    if fence.max_rate == 0 {
+        return Err(ConfigError::Zero { setting: origins.setting("fence.maxRate", 0) });
+    }
     Ok(())
 }
 

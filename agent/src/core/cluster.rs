@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     clock::Monotonic,
-    confirm::{FenceProgress, OperatingSystem},
+    confirm::{FenceProgress, FenceReach, OperatingSystem},
     listener::Family,
     verdict::NotObserved,
 };
@@ -297,6 +297,26 @@ pub enum ClusterEvent {
     LocalEndpoints(LocalEndpointsReport),
     /// The fence saw its markers at a node.
     Fence(FenceProgress),
+    /// The fence tells which nodes there are, by a consistent read that began at `as_of` or later.
+    FenceNodes {
+        /// All of them.
+        nodes: Vec<Node>,
+        /// By our clock.
+        as_of: Monotonic,
+    },
+    /// The fence tells whether a node's rules can show it anything.
+    FenceReach {
+        /// Which node.
+        node: NodeName,
+        /// Over which family.
+        family: Family,
+        /// Whether.
+        reach: FenceReach,
+    },
+    /// The fence answers.
+    FenceAnswers,
+    /// It does not, or refuses; in words.
+    FenceFails(String),
     /// C14: a counting SYN provably came through a node.
     AttemptThrough {
         /// Which.

@@ -84,6 +84,10 @@ pub enum Transition {
     ReadForbidden(String),
     /// Slices cannot be read, and none were in this drain, and why.
     SlicesUnreadable(String),
+    /// The fence answers.
+    FenceAnswers,
+    /// It does not, and why.
+    FenceFails(String),
     /// The drain ended.
     DrainEnded(Reason),
     /// The agent stops.
@@ -167,6 +171,8 @@ impl fmt::Display for Transition {
                 f.write_str("a consistent read showed what the watch did not deliver; every node is awaited")
             }
             Self::ReadForbidden(why) => write!(f, "there is no consistent read of the API server: {why}"),
+            Self::FenceAnswers => f.write_str("the fence answers"),
+            Self::FenceFails(why) => write!(f, "the fence does not serve this drain: {why}; it is tried again"),
             Self::SlicesUnreadable(why) => write!(f, "whether the pod is routed to cannot be known: {why}"),
             Self::DrainEnded(reason) => write!(f, "the drain ended: {}", reason.name()),
             Self::Stopping => f.write_str("stopping"),

@@ -149,6 +149,20 @@ pub struct Routing {
     pub nodes: Nodes,
     /// What each node has shown, where it has shown anything.
     pub evidence: Vec<NodeEvidence>,
+    /// What became of the fence; absent where none is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fence: Option<FenceTold>,
+}
+
+/// What became of the fence in a drain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FenceTold {
+    /// It answered when it was last heard of.
+    pub answers: bool,
+    /// Why not, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// One Service port and family.

@@ -11,6 +11,7 @@ use crate::{
         confirm::Bounds,
         drain::Core,
         event::{Action, Event},
+        probe::ProbePort,
         settings::RoutingSettings,
     },
 };
@@ -27,6 +28,8 @@ pub(super) struct Cluster {
     drain: Drain,
     /// The pod's grace period, once it has been read.
     grace_period: Option<Duration>,
+    /// Kubelet's probes, since the pod was last read and until they are taken.
+    probes: Option<Vec<ProbePort>>,
     /// The last change that the pollers know of.
     change: (u64, Option<Monotonic>),
 }
@@ -48,7 +51,8 @@ pub(super) fn cluster(config: &Config) -> Option<Cluster> {
     let (observer, told) = Observer::new(access, config.pod.clone(), config.routing.clone());
     observer.read_own_pod();
     let host_ips = config.pod.host_ips.clone();
-    Some(Cluster { observer, told, host_ips, drain: config.drain.clone(), grace_period: None, change: (0, None) })
+    let drain = config.drain.clone();
+    Some(Cluster { observer, told, host_ips, drain, grace_period: None, probes: None, change: (0, None) })
 }
 
 /// What the core is to know of the cluster. `addresses` are those of the network namespace.
@@ -61,7 +65,7 @@ pub(super) fn settings(config: &Config, addresses: &[IpAddr]) -> RoutingSettings
         bounds: Bounds { watch_lag: routing.watch_lag, sync_time: routing.sync_time, min_sync: routing.min_sync },
         load_balancer_window: config.load_balancer.window,
         poll_timeout: routing.poll.timeout,
-        fence: false,
+        fence: routing.fence.place().is_some(),
         accept: routing.accept.clone(),
         max_nodes: routing.max_nodes,
     }
@@ -78,6 +82,7 @@ impl Cluster {
             Action::ForgetCluster => self.observer.forget(),
             Action::ReadConsistently(id) => self.observer.read(*id),
             Action::ReadPod(id) => self.observer.read_pod(*id),
+            Action::AskFence(request) => self.observer.ask_fence(*request),
             _ => return false,
         }
         true
@@ -94,9 +99,15 @@ impl Cluster {
         events
     }
 
+    /// Kubelet's probes, where the pod has been read since the last call.
+    pub(super) fn take_probes(&mut self) -> Option<Vec<ProbePort>> {
+        self.probes.take()
+    }
+
     /// S1: what the pod's grace period says of the bound; nothing where that was known. What of the configuration does not
     /// fit it is said.
     fn know(&mut self, own: &OwnPod) -> Option<Event> {
+        self.probes = Some(own.probes.clone());
         let grace = own.grace_period.filter(|grace| self.grace_period.replace(*grace) != Some(*grace))?;
         let bound = self.drain.bound_within(Some(grace));
         tracing::info!(

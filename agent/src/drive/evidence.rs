@@ -94,7 +94,12 @@ impl Reader {
         // The counters before the sensor: every handshake in them then has its SYN in the sensor's count.
         let namespace = namespace::counters().map_err(|error| error.to_string());
         let test = depth > Depth::Listeners;
-        let around = Around { interfaces: interfaces.as_deref(), listed_at, test, draining_since: drain.map(|drain| drain.started) };
+        let around = Around {
+            interfaces: interfaces.as_deref(),
+            listed_at,
+            test,
+            draining_since: drain.map(|drain| drain.started),
+        };
         let counts = self.selected.sensor.read(around);
         let sockets = sockets::read(depth, &self.watched);
         let passive_opens_after = namespace::passive_opens().ok();

@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use crate::{
+    config::Probes,
     config::{Config, Watch as WatchConfig},
     core::{
         clock::Monotonic,
@@ -131,6 +132,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         core: Core::new(settings(&config, routing), now),
         cluster,
         reader,
+        probes: config.listeners.probes.clone(),
         addresses,
         teller: proxy::Teller::start(proxy::Server::new(&config.proxy)),
         gate,
@@ -151,6 +153,8 @@ struct Agent {
     core: Core,
     cluster: Option<Cluster>,
     reader: Reader,
+    /// What the operator says of kubelet's probes.
+    probes: Probes,
     /// The pod's own addresses, for the server (S10).
     addresses: watch::Sender<Vec<IpAddr>>,
     /// Tells the server in the pod.
@@ -226,7 +230,10 @@ impl Agent {
                         tracing::warn!(%port, %why, "not counted");
                     }
                 }
-                Action::ObserveCluster(_) | Action::ForgetCluster | Action::ReadConsistently(_) => {
+                Action::ObserveCluster(_)
+                | Action::ForgetCluster
+                | Action::ReadConsistently(_)
+                | Action::AskFence(_) => {
                     if let Some(cluster) = &mut self.cluster {
                         cluster.carry_out(&action).await;
                     }
@@ -239,8 +246,6 @@ impl Agent {
                         self.handle(Event::PodRead(id, PodRead::Forbidden(why)));
                     }
                 }
-                // There is no fence in this version: `settings` leaves it out.
-                Action::AskFence(_) => {}
                 Action::Tell(phase) => self.tell_server(phase),
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
@@ -269,6 +274,9 @@ impl Agent {
             if let (Some(cluster), Some(said)) = (&mut self.cluster, &said) {
                 cluster.after(said, &self.core, clock::now());
             }
+        }
+        if let Some(own) = self.cluster.as_mut().and_then(Cluster::take_probes) {
+            probes::apply(&mut self.reader, &self.probes, Some(&own));
         }
     }
 

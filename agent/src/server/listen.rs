@@ -30,12 +30,18 @@ use crate::config;
 /// A client that has not sent its request's head by then is let go.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many connections from outside the pod are open at once. Callers in the pod are never turned away.
-const OUTSIDE_CONNECTIONS: usize = 64;
+/// What connections from outside the pod may take. Callers in the pod are never turned away.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How many are open at once.
+    pub connections: usize,
+    /// After this time one is closed, whatever it does: nobody keeps the places of others, by reading no answer or by
+    /// asking without end.
+    pub time: Duration,
+}
 
-/// A connection from outside is closed after this time, whatever it does: nobody keeps the places of others, by reading
-/// no answer or by asking without end. Nothing that is answered to the outside takes long.
-const OUTSIDE_TIME: Duration = Duration::from_secs(10);
+/// The agent's: nothing that it answers to the outside takes long.
+pub(super) const AGENT: Limits = Limits { connections: 64, time: Duration::from_secs(10) };
 
 /// The length of the accept queue.
 const BACKLOG: i32 = 128;
@@ -71,15 +77,16 @@ pub struct Server {
 }
 
 /// Opens the sockets and begins to answer.
-pub(super) async fn start(
+pub(crate) async fn start(
     config: &config::Server,
     router: &Router,
     addresses: watch::Receiver<Vec<IpAddr>>,
+    limits: Limits,
 ) -> Result<Server, ServeError> {
     let listener = tcp(config.address)?;
     let port = listener.local_addr().map_or(config.address.port(), |address| address.port());
     let (stop, stopped) = watch::channel(false);
-    let mut tasks = vec![tokio::spawn(serve_tcp(listener, router.clone(), addresses, stopped.clone()))];
+    let mut tasks = vec![tokio::spawn(serve_tcp(listener, router.clone(), addresses, limits, stopped.clone()))];
     let mut unix_socket = None;
     if let Some(path) = &config.socket {
         match unix(path).await {
@@ -175,10 +182,11 @@ async fn serve_tcp(
     listener: TcpListener,
     router: Router,
     addresses: watch::Receiver<Vec<IpAddr>>,
+    limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) {
     let graceful = GracefulShutdown::new();
-    let outside = Arc::new(Semaphore::new(OUTSIDE_CONNECTIONS));
+    let outside = Arc::new(Semaphore::new(limits.connections));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -194,7 +202,7 @@ async fn serve_tcp(
             tokio::spawn(connection);
         } else if let Ok(permit) = Arc::clone(&outside).try_acquire_owned() {
             tokio::spawn(async move {
-                if timeout(OUTSIDE_TIME, connection).await.is_err() {
+                if timeout(limits.time, connection).await.is_err() {
                     tracing::debug!(%address, "a connection from outside was closed: its time was over");
                 }
                 drop(permit);

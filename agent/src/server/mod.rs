@@ -1,7 +1,7 @@
 //! What the agent answers over HTTP, on both families and a unix socket.
 
-mod listen;
-mod peer;
+pub(crate) mod listen;
+pub(crate) mod peer;
 pub mod readiness;
 mod routes;
 pub mod status;
@@ -10,7 +10,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-pub use listen::{ServeError, Server};
+pub use listen::{Limits, ServeError, Server};
 pub use routes::MARK;
 
 use crate::{
@@ -33,5 +33,5 @@ pub async fn bind(
     readiness: readiness::Readiness,
 ) -> Result<Server, ServeError> {
     let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness);
-    listen::start(config, &routes::router(state), addresses).await
+    listen::start(config, &routes::router(state), addresses, listen::AGENT).await
 }

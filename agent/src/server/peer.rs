@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     /// Somebody in the network: the other end and ours.
     Network(SocketAddr, Option<SocketAddr>),
     /// Somebody who can open the unix socket: the file system decides who.
@@ -12,6 +12,14 @@ pub(super) enum Peer {
 }
 
 impl Peer {
+    /// The address in the network, IPv4 as such.
+    pub(crate) fn address(self) -> Option<IpAddr> {
+        match self {
+            Self::UnixSocket => None,
+            Self::Network(address) => Some(address.ip().to_canonical()),
+        }
+    }
+
     /// Loopback, the pod's own addresses and the unix socket are the pod itself.
     ///
     /// A foreign sender cannot claim these addresses: the kernel drops packets from outside with a loopback source

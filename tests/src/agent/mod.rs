@@ -225,6 +225,19 @@ impl Agent {
     }
 }
 
+/// What `lastsyn check` says beside an agent, with a configuration.
+///
+/// # Errors
+///
+/// When it does not start or end.
+pub fn check(agent: &Agent, config: AgentConfig) -> Result<String> {
+    let mut command = command(&agent.host, &config.through, &agent.binary)?;
+    command.arg("check").args(config.args).envs(config.env);
+    let process = Process::start(format!("lastsyn check in {}", agent.host.role()), &mut command)?;
+    process.wait(Duration::from_secs(30))?;
+    Ok(process.text(crate::process::Stream::Output))
+}
+
 /// Runs `lastsyn drain` with arguments in a host that need not have an agent.
 ///
 /// # Errors
@@ -271,7 +284,7 @@ pub fn binary() -> Result<PathBuf> {
 }
 
 /// The program in a host, with none of the caller's configuration. Agent and hook of a host share its unix socket.
-fn command(host: &Host, through: &[String], binary: &PathBuf) -> Result<Command> {
+pub(crate) fn command(host: &Host, through: &[String], binary: &PathBuf) -> Result<Command> {
     let mut command = match through {
         [] => host.command(binary)?,
         [program, arguments @ ..] => {

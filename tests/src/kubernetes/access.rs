@@ -63,6 +63,30 @@ impl Right {
 impl Access {
     /// Makes the `ServiceAccount` called `name` in the namespace `default`, with roles of the same name, and asks for a token.
     pub(crate) fn grant(api: &Api, name: &str, rights: &[Right], directory: &Path, authority: &Path) -> Result<Self> {
+        Self::grant_rules(api, name, rights.iter().map(|right| right.rule()).collect(), directory, authority)
+    }
+
+    /// The same for a replica of the fence.
+    pub(crate) fn grant_fence(api: &Api, name: &str, directory: &Path, authority: &Path) -> Result<Self> {
+        let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        let writes = ["list", "create", "update", "delete"];
+        let rules = vec![
+            (false, rule("discovery.k8s.io", "endpointslices", &writes)),
+            (false, rule("", "services", &["list", "create", "patch", "delete"])),
+            (false, rule("coordination.k8s.io", "leases", &["get", "create", "update"])),
+            (true, rule("", "nodes", &["list"])),
+        ];
+        Self::grant_rules(api, name, rules, directory, authority)
+    }
+
+    /// By rules, and whether each is one for the whole cluster.
+    fn grant_rules(
+        api: &Api,
+        name: &str,
+        rights: Vec<(bool, Value)>,
+        directory: &Path,
+        authority: &Path,
+    ) -> Result<Self> {
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let metadata = json!({"name": name});
@@ -70,8 +94,8 @@ impl Access {
         let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
         let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": "default"}]);
         for (scope, kind, of_cluster) in [("namespaces/default/", "Role", false), ("", "ClusterRole", true)] {
-            let rules = rights.iter().map(|right| right.rule()).filter(|(wide, _)| *wide == of_cluster);
-            let rules: Vec<Value> = rules.map(|(_, rule)| rule).collect();
+            let rules = rights.iter().filter(|(wide, _)| *wide == of_cluster);
+            let rules: Vec<Value> = rules.map(|(_, rule)| rule.clone()).collect();
             let plural = format!("{rbac}/{scope}{}s", kind.to_lowercase());
             api.post(&plural, &json!({"metadata": metadata, "rules": rules}))?;
             let bindings = format!("{rbac}/{scope}{}bindings", kind.to_lowercase());

@@ -225,6 +225,16 @@ impl Cluster {
             .with_context(|| format!("no ServiceAccount {name}"))
     }
 
+    /// What a replica of the fence may ask of the API server, by a `ServiceAccount` of a name that is given once.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take it.
+    pub fn fence_access(&self, name: &str) -> Result<Access> {
+        Access::grant_fence(self.api(), name, self.lab.directory(), self.authority())
+            .with_context(|| format!("no ServiceAccount {name}"))
+    }
+
     /// What the slices of a Service say now.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod cluster;
 mod control_plane;
 mod deployment;
 mod endpoints;
+mod fence;
 pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
@@ -40,6 +41,7 @@ pub use self::{
     cluster::{Cluster, ClusterConfig},
     deployment::Deployment,
     endpoints::Endpoint,
+    fence::Fence,
     kube_proxy::{KubeProxy, Mode, Timing},
     kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},
     kubelet_pod::{Health, KubeletPod},

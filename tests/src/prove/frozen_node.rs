@@ -54,7 +54,15 @@ pub fn up(mode: Mode) -> Result<Scene> {
 ///
 /// When it does not go as planned. Lost connections are no error: they are the result.
 pub fn drain(scene: &Scene, name: &str, routing: bool) -> Result<Round> {
-    let config = AgentConfig::default().env("LASTSYN_ROUTING_ENABLED", routing.to_string());
+    drain_with(scene, name, AgentConfig::default().env("LASTSYN_ROUTING_ENABLED", routing.to_string()))
+}
+
+/// The same with any configuration of the agent.
+///
+/// # Errors
+///
+/// When it does not go as planned.
+pub fn drain_with(scene: &Scene, name: &str, config: AgentConfig) -> Result<Round> {
     let workload = scene.workload(0, name, config)?;
     let node = scene.cluster.nodes().last().context("a cluster has nodes")?;
 

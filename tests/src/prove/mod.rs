@@ -1,6 +1,7 @@
 //! Promises that take too long for every run of the tests to be shown in full: `cargo xtask prove NAME`. The tests run the
 //! same scenes a few times.
 
+pub mod fence;
 pub mod frozen_node;
 mod moment;
 pub mod parser;
@@ -20,7 +21,7 @@ pub use self::{
 };
 
 /// What can be proven.
-const PROOFS: &str = "frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
+const PROOFS: &str = "fence, frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
 
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
 ///
@@ -29,6 +30,7 @@ const PROOFS: &str = "frozen-node, parser, replacement, restarts, rolling-update
 /// When the promise does not hold, a scene cannot be made, or there is no proof of that name.
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
+        Some("fence") => fence::proof::run(arguments),
         Some("frozen-node") => frozen_node::run(arguments),
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),

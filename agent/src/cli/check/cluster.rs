@@ -3,7 +3,8 @@
 use super::table::Line;
 use crate::{
     cluster::{Access, HealthAnswer, OwnPod, Preflight, Tried, preflight},
-    config::Config,
+    config::{Config, FencePlace},
+    fence::look::FenceStatus,
 };
 
 /// What each right is for, what is lost without it, and how it is given.
@@ -50,7 +51,27 @@ pub(super) async fn lines(config: &Config) -> (Vec<Line>, Option<OwnPod>) {
         Err(error) => (vec![Line::warning("api", error.to_string(), SLICES.without)], None),
     };
     lines.extend(identity(config));
+    if let Some(place) = config.routing.fence.place() {
+        lines.push(fence(place, crate::fence::client::status(place).await));
+    }
     (lines, own)
+}
+
+/// Whether the fence answers. Nothing is asked that would make it write.
+fn fence(place: &FencePlace, status: Result<String, String>) -> Line {
+    let advice = "drains go on by what the agent itself can ask, and end `synced` or `unverified`; see that `lastsyn fence` \
+                  runs, and that a network policy lets this pod reach it";
+    match status.map(|text| serde_json::from_str::<FenceStatus>(&text)) {
+        Ok(Ok(status)) if status.trouble.is_empty() => {
+            Line::ok("fence", format!("{place} answers: {}", status.identity))
+        }
+        Ok(Ok(status)) => {
+            let trouble: Vec<_> = status.trouble.iter().map(|one| format!("{}: {}", one.family, one.why)).collect();
+            Line::warning("fence", format!("{place} answers, and cannot write: {}", trouble.join("; ")), advice)
+        }
+        Ok(Err(_)) => Line::warning("fence", format!("what answers at {place} is no fence"), advice),
+        Err(why) => Line::warning("fence", format!("{place} does not answer: {why}"), advice),
+    }
 }
 
 fn of(access: &Access, tried: &Preflight) -> Vec<Line> {

@@ -30,14 +30,14 @@ pub(super) fn main(config: &Config) -> Exit {
 async fn table(config: &Config) -> Table {
     let mut lines = vec![sensor::kernel(), sensor::capabilities()];
     lines.extend(sensor::sensors(config.sensor.strategy, Scope::of(config.sensor.network)));
-    lines.push(sensor::probes(config));
+    let (cluster, own) = cluster::lines(config).await;
+    lines.push(sensor::probes(config, own.as_ref().map(|own| own.probes.as_slice())));
     lines.push(sensor::counters());
     lines.extend(pod::interfaces().await);
     let (listeners, open) = pod::listeners(config);
     lines.push(listeners);
     lines.push(pod::agent(config).await);
     lines.extend(server::lines(config).await);
-    let (cluster, own) = cluster::lines(config).await;
     let grace = own.as_ref().and_then(|own| own.grace_period);
     lines.extend(timing::lines(config, grace));
     lines.extend(cluster);

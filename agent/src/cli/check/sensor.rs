@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::table::Line;
 use crate::{
     config::{Config, Probes, SensorStrategy},
-    core::verdict::Strategy,
+    core::{probe::ProbePort, verdict::Strategy},
     sensor::{self, Capability, Scope, namespace},
 };
 
@@ -79,16 +79,22 @@ pub(super) fn sensors(strategy: SensorStrategy, scope: Scope) -> Vec<Line> {
     lines
 }
 
-/// How kubelet's probes would be told from clients.
-pub(super) fn probes(config: &Config) -> Line {
-    let ports = match &config.listeners.probes {
-        Probes::Off => return Line::note("probes", "kubelet's probes count as clients", "listeners.probes is off"),
-        Probes::Auto => {
-            let advice = "this version does not read the pod's own object: list the probed ports in listeners.probes";
+/// How kubelet's probes would be told from clients. `own` are those of the pod's own object, where it could be read.
+pub(super) fn probes(config: &Config, own: Option<&[ProbePort]>) -> Line {
+    let ports = match (&config.listeners.probes, own) {
+        (Probes::Off, _) => {
+            return Line::note("probes", "kubelet's probes count as clients", "listeners.probes is off");
+        }
+        (Probes::Auto, None) => {
+            let advice =
+                "the pod's own object, which names them, could not be read: list the probed ports in listeners.probes";
             return Line::note("probes", "kubelet's probes count as clients", advice);
         }
-        Probes::Ports(ports) => ports.iter().map(|probe| probe.port.to_string()).collect::<BTreeSet<_>>(),
+        (Probes::Auto, Some([])) => return Line::ok("probes", "the pod has none that opens a connection"),
+        (Probes::Auto, Some(ports)) => ports,
+        (Probes::Ports(ports), _) => ports.as_slice(),
     };
+    let ports = ports.iter().map(|probe| probe.port.to_string()).collect::<BTreeSet<_>>();
     let ports = ports.into_iter().collect::<Vec<_>>().join(", ");
     let found = format!("at {ports} kubelet's are known by its control group, once it has asked the agent");
     let advice = "the agent's container needs an httpGet probe at the agent's port. Until then, and with any sensor but tcx \

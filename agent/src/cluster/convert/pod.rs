@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::{Container as ApiContainer, Pod, PodSpec};
 
 pub use self::{
     containers::{Container, Hook, containers},
-    probes::{ProbePort, probe_ports},
+    probes::probe_ports,
 };
-use crate::core::{termination::PodRead, verdict::NotObserved};
+use crate::core::{probe::ProbePort, termination::PodRead, verdict::NotObserved};
 
 /// The condition that eviction by the API, preemption, taints and garbage collection set (KEP-3329).
 const DISRUPTION_TARGET: &str = "DisruptionTarget";

@@ -40,6 +40,13 @@ struct OfFamily {
 #[serde(rename_all = "camelCase")]
 struct LocalBody {
     local_endpoints: Option<u64>,
+    service: Option<LocalService>,
+}
+
+#[derive(Deserialize)]
+struct LocalService {
+    namespace: String,
+    name: String,
 }
 
 impl Asked {
@@ -73,6 +80,16 @@ pub fn outcome(asked: Asked, code: StatusCode, body: &[u8]) -> HealthOutcome {
 pub fn local_endpoints(body: &[u8]) -> LocalEndpointsOutcome {
     let read = serde_json::from_slice::<LocalBody>(body).ok().and_then(|body| body.local_endpoints);
     read.map_or(LocalEndpointsOutcome::Unknown, LocalEndpointsOutcome::Endpoints)
+}
+
+/// The same for one Service: what is said of another is nothing. A port may have been another Service's before.
+pub fn local_endpoints_of(body: &[u8], namespace: &str, name: &str) -> LocalEndpointsOutcome {
+    let read = serde_json::from_slice::<LocalBody>(body).ok();
+    let of_it = |body: &LocalBody| {
+        body.service.as_ref().is_some_and(|service| service.namespace == namespace && service.name == name)
+    };
+    let endpoints = read.filter(of_it).and_then(|body| body.local_endpoints);
+    endpoints.map_or(LocalEndpointsOutcome::Unknown, LocalEndpointsOutcome::Endpoints)
 }
 
 /// A time as kube-proxy 1.33 writes it: RFC 3339 with nanoseconds.
@@ -190,6 +207,14 @@ mod tests {
         ] {
             assert_eq!(local_endpoints(body.as_bytes()), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn local_endpoints_of_another_service_are_nothing() {
+        let body = br#"{"service":{"namespace":"a","name":"b"},"localEndpoints":3,"serviceProxyHealthy":true}"#;
+        assert_eq!(local_endpoints_of(body, "a", "b"), LocalEndpointsOutcome::Endpoints(3));
+        assert_eq!(local_endpoints_of(body, "a", "c"), LocalEndpointsOutcome::Unknown);
+        assert_eq!(local_endpoints_of(br#"{"localEndpoints":3}"#, "a", "b"), LocalEndpointsOutcome::Unknown);
     }
 
     proptest::proptest! {

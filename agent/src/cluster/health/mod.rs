@@ -10,7 +10,7 @@ mod local;
 mod node;
 mod pace;
 
-pub use answer::{Asked, local_endpoints, outcome};
+pub use answer::{Asked, local_endpoints, local_endpoints_of, outcome};
 pub use connection::{Connection, Lost, Reply, connect};
 pub use local::{one_of_each, poll as poll_local};
 pub use node::{Target, poll};

@@ -31,6 +31,15 @@ pub struct FenceProgress {
     pub received_at: Monotonic,
 }
 
+/// What the fence knows of a node whose rules have not shown both markers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FenceReach {
+    /// They may yet.
+    Awaited,
+    /// They will not; in words.
+    Unobservable(String),
+}
+
 /// The requests that were sent after the last relevant change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Requests(BTreeMap<FenceRequest, Monotonic>);

@@ -37,7 +37,7 @@ mod tests;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub use fence::FenceProgress;
+pub use fence::{FenceProgress, FenceReach};
 pub use proof::{Assumption, By};
 pub use reach::{OperatingSystem, StatusGiven, Why};
 pub use standing::Tally;
@@ -183,6 +183,16 @@ impl Confirmations {
     /// C4, C11: the fence saw both markers' effect at a node.
     pub fn fence(&mut self, progress: &FenceProgress) {
         self.with_node(&progress.node, |node, shared| node.fence(progress, shared));
+    }
+
+    /// C12: the fence tells whether a node can show it anything. It may reach nodes that we do not.
+    pub fn fence_reach(&mut self, name: &NodeName, family: Family, reach: &FenceReach) {
+        self.with_node(name, |node, _| node.fence_reach(family, reach));
+    }
+
+    /// A fence has answered this agent: from now on one that does not is awaited, in later drains too.
+    pub fn fence_answered(&mut self) {
+        self.given.add_fence();
     }
 
     /// C14: a counting SYN provably came through this node at `at`. Returns what it contradicts, if that was before it:

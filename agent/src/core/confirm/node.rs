@@ -8,7 +8,7 @@ use crate::core::{
 };
 
 use super::{
-    Bounds, FenceProgress, NodeState, OfFamily, Shared,
+    Bounds, FenceProgress, FenceReach, NodeState, OfFamily, Shared,
     change::{self, Change},
     connection::{Answer, Answers, Arrival, Connection},
     proof::By,
@@ -25,6 +25,8 @@ pub(super) struct Node {
     system: OperatingSystem,
     connection: Connection,
     families: ByFamily<Evidence>,
+    /// What the fence says of it.
+    fence: ByFamily<Option<FenceReach>>,
     /// What the last answer without a status said, or why there was none.
     said: Option<Box<str>>,
 }
@@ -65,7 +67,7 @@ impl Node {
             proof: None,
         };
         let families = ByFamily { v4: nothing, v6: nothing };
-        Self { system, connection: Connection::default(), families, said: None }
+        Self { system, connection: Connection::default(), families, fence: ByFamily::default(), said: None }
     }
 
     /// Its object was read again. One that had gone may be another machine of the same name.
@@ -171,6 +173,22 @@ impl Node {
         }
     }
 
+    /// C12: what the fence says of it.
+    pub(super) fn fence_reach(&mut self, family: Family, reach: &FenceReach) {
+        *self.fence.get_mut(family) = Some(reach.clone());
+    }
+
+    /// How far its status, or what it shows the fence, is within reach. Whichever of the two can still come is awaited.
+    fn reach(&self, family: Family) -> Reach {
+        let reached = &self.families.get(family).reached;
+        match (reached.reach(), self.fence.get(family)) {
+            (Reach::Gone, _) => Reach::Gone,
+            (_, Some(FenceReach::Awaited)) => Reach::Awaited,
+            (_, Some(FenceReach::Unobservable(_))) if reached.is_untouched() => Reach::NoStatus,
+            (own, _) => own,
+        }
+    }
+
     /// C14: a SYN came through it at `at`.
     pub(super) fn contradicted(&mut self, family: Family, shared: &Shared<'_>, at: Monotonic) -> Option<By> {
         let evidence = self.families.get_mut(family);
@@ -183,7 +201,7 @@ impl Node {
     /// Where it stands, as far as it is counted.
     pub(super) fn standing(&self, family: Family, change: &Change) -> Standing {
         let evidence = self.families.get(family);
-        Standing { reach: evidence.reached.reach(), by: evidence.by(change) }
+        Standing { reach: self.reach(family), by: evidence.by(change) }
     }
 
     /// What is known of it.
@@ -202,7 +220,10 @@ impl Node {
             (Reach::Gone, _) => Why::Gone,
             (Reach::Silent(_), Some(said)) => Why::Silent(said.to_string()),
             (Reach::NoStatus, Some(said)) => Why::NoStatus(said.to_string()),
-            (_, _) => Why::NoStatus(format!("its health server has no status of {family}")),
+            (_, _) => match self.fence.get(family) {
+                Some(FenceReach::Unobservable(why)) => Why::NoStatus(why.clone()),
+                _ => Why::NoStatus(format!("its health server has no status of {family}")),
+            },
         }
     }
 

@@ -16,12 +16,14 @@ pub enum OperatingSystem {
     Unknown,
 }
 
-/// The operating systems of which a node has given a status: to this agent their health servers can be reached.
+/// What has ever answered this agent: the operating systems of which a node has given a status, so that their health
+/// servers can be reached, and the fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StatusGiven {
     linux: bool,
     windows: bool,
     unknown: bool,
+    fence: bool,
 }
 
 /// Why a node is unobservable.
@@ -68,7 +70,16 @@ impl StatusGiven {
         }
     }
 
-    pub(super) fn add(&mut self, system: OperatingSystem) {
+    /// Whether the fence has answered.
+    pub fn has_fence(self) -> bool {
+        self.fence
+    }
+
+    pub(super) fn add_fence(&mut self) {
+        self.fence = true;
+    }
+
+    pub(crate) fn add(&mut self, system: OperatingSystem) {
         match system {
             OperatingSystem::Linux => self.linux = true,
             OperatingSystem::Windows => self.windows = true,
@@ -99,6 +110,11 @@ impl Reached {
     /// How far the status is within reach.
     pub(super) fn reach(&self) -> Reach {
         self.reach
+    }
+
+    /// Nothing is known of it by our own requests.
+    pub(super) fn is_untouched(&self) -> bool {
+        *self == Self::NOT_ASKED
     }
 
     /// There was a status.

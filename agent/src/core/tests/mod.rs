@@ -9,6 +9,7 @@ mod cluster_steps;
 mod connections;
 mod consistent_read;
 mod counted;
+mod fence;
 mod floor;
 mod handshakes;
 mod hold;

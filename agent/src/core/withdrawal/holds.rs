@@ -20,8 +20,11 @@ impl Withdrawal {
         if !self.withdrawn {
             return Hold::Awaited;
         }
-        if let Some(until) =
-            self.unobserved_until().max(self.unlisted_family_until()).filter(|until| *until > evidence_at)
+        if let Some(until) = self
+            .unobserved_until()
+            .max(self.unlisted_family_until())
+            .max(self.stronger_until())
+            .filter(|until| *until > evidence_at)
         {
             return Hold::Until(until);
         }
@@ -49,9 +52,18 @@ impl Withdrawal {
             Nodes::Awaited => false,
             Nodes::Unreadable(_) => true,
             Nodes::Listed(nodes) => self.are_too_many(nodes) || self.tally().unobservable > 0,
+            Nodes::ByFence(..) => self.tally().unobservable > 0,
         };
         let (_, last) = self.last_change();
         last.filter(|_| unobserved).map(|last| last + self.settings.bounds.steady())
+    }
+
+    /// C13: a fence that answers is given as long as a node that shows nothing to replace what is weaker: its markers go by
+    /// kube-proxy's own pace, and may show a moment after the health server's answer.
+    fn stronger_until(&self) -> Option<Monotonic> {
+        let tally = self.tally();
+        let weaker = self.fence.answers && tally.assumed + tally.waited > 0;
+        self.withdrawn_at.filter(|_| weaker).map(|at| at + self.settings.bounds.steady())
     }
 
     /// W7: no slice lists the pod, and none has since the first list. That is no withdrawal, and nothing can be confirmed;

@@ -48,6 +48,20 @@ pub(super) struct Withdrawal {
     listed_at: Option<Monotonic>,
     /// W8: the ways to the pod that its own object shows.
     pod_paths: BTreeSet<NotObserved>,
+    fence: FenceContact,
+    /// Since when [`withdrawn`](Self::withdrawn) is so.
+    withdrawn_at: Option<Monotonic>,
+}
+
+/// What is known of the fence.
+#[derive(Clone, Debug, Default)]
+struct FenceContact {
+    /// It answers.
+    answers: bool,
+    /// Why it did not when it was last tried; in words.
+    trouble: Option<String>,
+    /// The nodes that it tells of, and as of when.
+    nodes: Option<(Vec<Node>, Monotonic)>,
 }
 
 /// What [`Routing`] says in all.
@@ -68,6 +82,8 @@ enum Nodes {
     Awaited,
     /// These.
     Listed(BTreeSet<NodeName>),
+    /// We cannot read it. The fence tells of these, by a consistent read of then or later.
+    ByFence(BTreeSet<NodeName>, Monotonic),
     /// It cannot be read; in words.
     Unreadable(String),
 }
@@ -104,6 +120,8 @@ impl Withdrawal {
             blind: None,
             listed_at: None,
             pod_paths: BTreeSet::new(),
+            fence: FenceContact::default(),
+            withdrawn_at: None,
         }
     }
 
@@ -167,8 +185,9 @@ impl Withdrawal {
                 self.nodes_listed(nodes, &BTreeSet::new());
             }
             ClusterEvent::NodesUnreadable(why) => {
-                if !matches!(self.nodes, Nodes::Listed(_)) {
+                if matches!(self.nodes, Nodes::Awaited | Nodes::Unreadable(_)) {
                     self.nodes = Nodes::Unreadable(why.clone());
+                    self.take_the_fence_s_nodes();
                 }
             }
             ClusterEvent::NodeAdded(node) => self.node_added(node),
@@ -176,6 +195,26 @@ impl Withdrawal {
             ClusterEvent::Health(report) => self.confirmations.health(report),
             ClusterEvent::LocalEndpoints(report) => self.balancers.answered(report),
             ClusterEvent::Fence(progress) => self.confirmations.fence(progress),
+            ClusterEvent::FenceNodes { nodes, as_of } => {
+                self.fence.nodes = Some((nodes.clone(), *as_of));
+                self.take_the_fence_s_nodes();
+            }
+            ClusterEvent::FenceReach { node, family, reach } => self.confirmations.fence_reach(node, *family, reach),
+            ClusterEvent::FenceAnswers => {
+                self.confirmations.fence_answered();
+                if !self.fence.answers {
+                    journal.record(now, Transition::FenceAnswers);
+                }
+                self.fence.answers = true;
+                self.fence.trouble = None;
+            }
+            ClusterEvent::FenceFails(why) => {
+                if self.fence.trouble.as_ref() != Some(why) {
+                    journal.record(now, Transition::FenceFails(why.clone()));
+                }
+                self.fence.answers = false;
+                self.fence.trouble = Some(why.clone());
+            }
             ClusterEvent::AttemptThrough { node, family, at } => {
                 // C14. What it was confirmed by no longer counts, and it is pending again.
                 if self.confirmations.contradicted(node, *family, *at).is_some() {
@@ -207,7 +246,12 @@ impl Withdrawal {
                 journal.record(now, Transition::NodesSettled);
             }
         }
+        self.judge(now);
+    }
+
+    fn judge(&mut self, now: Monotonic) {
         self.withdrawn = self.is_withdrawn();
+        self.withdrawn_at = self.withdrawn.then(|| self.withdrawn_at.unwrap_or(now));
     }
 
     /// Takes in what only time brings.
@@ -220,7 +264,7 @@ impl Withdrawal {
             let services = self.routing.routes().map(|route| route.service.clone()).collect();
             self.follow_load_balancers(&services, now);
             self.evidence_at = now;
-            self.withdrawn = self.is_withdrawn();
+            self.judge(now);
             journal.record(now, Transition::WatchBehind);
         }
     }
@@ -245,7 +289,11 @@ impl Withdrawal {
         [self.fence_due(), self.read.expires()].into_iter().flatten().min()
     }
 
+    /// C4. While somebody routes to the pod there is a relevant change to come, which would void whatever the fence shows.
     fn fence_due(&self) -> Option<Monotonic> {
+        if !self.is_unrouted() || self.summary.families.is_empty() {
+            return None;
+        }
         let due = || Family::ALL.into_iter().filter_map(|family| self.confirmations.fence_due(family)).min();
         self.settings.fence.then(due).flatten()
     }
@@ -280,18 +328,26 @@ impl Withdrawal {
     fn is_withdrawn(&self) -> bool {
         let nodes = match &self.nodes {
             Nodes::Awaited => false,
-            Nodes::Unreadable(_) => true,
-            Nodes::Listed(nodes) => {
-                self.are_too_many(nodes)
-                    || self.summary.families.iter().all(|family| self.confirmations.complete(*family))
+            // A fence that has ever answered is awaited: that it does not is a fault.
+            Nodes::Unreadable(_) => !(self.settings.fence && self.status_given().has_fence()),
+            Nodes::Listed(nodes) => self.are_too_many(nodes) || self.are_complete(),
+            // A node that joins later starts its kube-proxy later, and that lists no older than the change (C11).
+            Nodes::ByFence(_, as_of) => {
+                let (_, last) = self.last_change();
+                last.is_some_and(|last| *as_of >= last + self.settings.bounds.watch_lag) && self.are_complete()
             }
         };
         nodes && self.is_unrouted()
     }
 
+    fn are_complete(&self) -> bool {
+        self.summary.families.iter().all(|family| self.confirmations.complete(*family))
+    }
+
     /// Above `routing.maxNodes` nobody asks the nodes, unless a fence does: nothing is claimed of them, and none awaited.
     fn are_too_many(&self, nodes: &BTreeSet<NodeName>) -> bool {
-        !self.settings.fence && nodes.len() as u64 > self.settings.max_nodes
+        let fenced = self.settings.fence && self.status_given().has_fence();
+        !fenced && nodes.len() as u64 > self.settings.max_nodes
     }
 
     fn changed(&mut self, changes: &Changes, now: Monotonic, journal: &mut Journal) {
@@ -342,7 +398,7 @@ impl Withdrawal {
     fn nodes_listed(&mut self, nodes: &[Node], told_since: &BTreeSet<NodeName>) {
         let nodes = || nodes.iter().filter(|node| !told_since.contains(&node.name));
         let mut listed: BTreeSet<NodeName> = nodes().map(|node| node.name.clone()).collect();
-        if let Nodes::Listed(before) = &self.nodes {
+        if let Nodes::Listed(before) | Nodes::ByFence(before, _) = &self.nodes {
             listed.extend(before.intersection(told_since).cloned());
             for gone in before.difference(&listed) {
                 self.confirmations.node_removed(gone);
@@ -352,6 +408,24 @@ impl Withdrawal {
             self.confirmations.node_added(&node.name, node.system);
         }
         self.nodes = Nodes::Listed(listed);
+    }
+
+    /// Where our own list cannot be had, the fence's stands in its place.
+    fn take_the_fence_s_nodes(&mut self) {
+        if !matches!(self.nodes, Nodes::Unreadable(_) | Nodes::ByFence(..)) {
+            return;
+        }
+        let Some((nodes, as_of)) = &self.fence.nodes else { return };
+        let listed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+        if let Nodes::ByFence(before, _) = &self.nodes {
+            for gone in before.difference(&listed) {
+                self.confirmations.node_removed(gone);
+            }
+        }
+        for node in nodes {
+            self.confirmations.node_added(&node.name, node.system);
+        }
+        self.nodes = Nodes::ByFence(listed, *as_of);
     }
 
     fn node_added(&mut self, node: &Node) {

@@ -8,7 +8,7 @@ use super::{
         confirm::{Assumption, NodeState, Why},
         listener::Family,
         routing::State,
-        verdict::{NodeEvidence, Nodes, NotObserved, Reason, Route, RouteState, Routing as Told},
+        verdict::{FenceTold, NodeEvidence, Nodes, NotObserved, Reason, Route, RouteState, Routing as Told},
     },
     Nodes as NodeList, Withdrawal,
 };
@@ -103,7 +103,26 @@ impl Withdrawal {
                 Some(NodeEvidence { node: node.to_string(), family, by: by.to_owned(), assumes })
             }));
         }
-        Told { services: services.collect(), nodes, evidence }
+        Told { services: services.collect(), nodes, evidence, fence: self.fence_told() }
+    }
+
+    /// Where there is a fence, what became of it.
+    fn fence_told(&self) -> Option<FenceTold> {
+        let why = (!self.fence.answers).then(|| self.fence_trouble());
+        self.settings.fence.then_some(FenceTold { answers: self.fence.answers, why })
+    }
+
+    fn fence_trouble(&self) -> String {
+        self.fence.trouble.clone().unwrap_or_else(|| "it has not answered yet".to_owned())
+    }
+
+    /// Whether anything is missing that the fence would have shown: with what the nodes' own health servers say nothing is.
+    fn misses_the_fence(&self) -> bool {
+        match &self.nodes {
+            NodeList::Unreadable(_) => true,
+            NodeList::Awaited => false,
+            NodeList::Listed(_) | NodeList::ByFence(..) => self.tally().pending > 0,
+        }
     }
 
     /// W6, W8, C9, and the list of nodes.
@@ -133,13 +152,16 @@ impl Withdrawal {
                 let why = format!("{} nodes are more than routing.maxNodes; a fence has no such limit", nodes.len());
                 paths.insert(unobserved("nodes", None, why));
             }
-            NodeList::Listed(_) => {}
+            NodeList::Listed(_) | NodeList::ByFence(..) => {}
             NodeList::Awaited => {
                 paths.insert(unobserved("nodes", None, "they have not been listed".to_owned()));
             }
             NodeList::Unreadable(why) => {
                 paths.insert(unobserved("nodes", None, why.clone()));
             }
+        }
+        if self.settings.fence && !self.fence.answers && self.misses_the_fence() {
+            paths.insert(unobserved("fence", None, self.fence_trouble()));
         }
         if self.blind.is_none() && self.is_unrouted() && self.routing.families().is_empty() {
             let why = "no Service that kube-proxy serves lists the pod, so no node was asked".to_owned();

@@ -88,6 +88,10 @@ impl ClusterMetrics {
             ClusterEvent::PodPaths(_)
             | ClusterEvent::LocalEndpoints(_)
             | ClusterEvent::Fence(_)
+            | ClusterEvent::FenceNodes { .. }
+            | ClusterEvent::FenceReach { .. }
+            | ClusterEvent::FenceAnswers
+            | ClusterEvent::FenceFails(_)
             | ClusterEvent::AttemptThrough { .. } => return,
         };
         self.events.get_or_create(&EventLabels { resource, r#type: kind }).inc();

@@ -8,19 +8,7 @@ use k8s_openapi::{
 };
 
 use super::long_running;
-use crate::core::listener::Port;
-
-/// `periodSeconds` where there is none (`SetDefaults_Probe`).
-const DEFAULT_PERIOD: Duration = Duration::from_secs(10);
-
-/// A probe that connects to a port of the pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProbePort {
-    /// The port.
-    pub port: Port,
-    /// One connection in this time, from 1 s.
-    pub period: Duration,
-}
+use crate::core::{listener::Port, probe::ProbePort};
 
 /// Every liveness, readiness and startup probe that is an `httpGet`, a `tcpSocket` or a `grpc` to the pod itself, one
 /// entry each: a port that two probes connect to is there twice. Named ports are those of the probe's own container, as
@@ -49,7 +37,7 @@ fn probe_port(probe: &Probe, container: &Container, own: &[&str]) -> Option<Prob
     };
     let port = Port::try_from(u16::try_from(port).ok()?).ok()?;
     let period = probe.period_seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
-    Some(ProbePort { port, period: period.map_or(DEFAULT_PERIOD, Duration::from_secs) })
+    Some(ProbePort { port, period: period.map_or(ProbePort::DEFAULT_PERIOD, Duration::from_secs) })
 }
 
 /// As kubelet resolves it (`ResolveContainerPort`): a text that is no name of a port may be a number.
