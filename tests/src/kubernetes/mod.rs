@@ -20,6 +20,7 @@ pub mod keep;
 mod kube_proxy;
 mod kubeconfig;
 mod kubelet;
+mod manifest;
 mod node;
 mod pod;
 mod rules;

@@ -3,4 +3,4 @@
 pub mod proof;
 mod round;
 
-pub use self::round::{Plan, Round};
+pub use self::round::{Plan, Round, verdict_in};

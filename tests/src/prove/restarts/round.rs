@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::{
@@ -67,8 +67,7 @@ impl Plan {
         }
         let mut reports = Vec::new();
         for number in 0..self.restarts {
-            let old = only_pod(&deployment)?;
-            let (pod, uid) = &old;
+            let (pod, uid) = &deployment.only_pod()?;
             let kubelet = cluster.kubelet()?;
             let mut log = String::new();
             deployment.restart(number, || {
@@ -77,7 +76,7 @@ impl Plan {
                 }
             })?;
             if self.hook {
-                reports.push(report(&log).with_context(|| format!("{pod} wrote no verdict:\n{log}"))?);
+                reports.push(verdict_in(&log).with_context(|| format!("{pod} wrote no verdict:\n{log}"))?);
             }
         }
         wait_until(monotonic_now(), GO_ON)?;
@@ -89,17 +88,9 @@ impl Plan {
     }
 }
 
-/// The name and UID of the Deployment's pod.
-fn only_pod(deployment: &Deployment<'_>) -> Result<(String, String)> {
-    let pods = deployment.pods()?;
-    ensure!(pods.len() == 1, "the Deployment has {} pods", pods.len());
-    let text = |pointer| pods.first()?.pointer(pointer)?.as_str().map(str::to_owned);
-    text("/metadata/name").zip(text("/metadata/uid")).context("a Pod without a name")
-}
-
-/// What an agent wrote of its drain, in its log. Its lines are JSON behind containerd's time and stream, and the
+/// The verdict that an agent wrote of its drain, in its log. Its lines are JSON behind containerd's time and stream, and the
 /// verdict is a text in one of them.
-fn report(log: &str) -> Option<Value> {
+pub fn verdict_in(log: &str) -> Option<Value> {
     let verdict = |line: &str| -> Option<Value> {
         let line: Value = serde_json::from_str(line.get(line.find('{')?..)?).ok()?;
         let verdict = line.pointer("/fields/verdict").or_else(|| line.get("verdict"))?;
