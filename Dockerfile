@@ -1,5 +1,4 @@
-# For those who build images this way. What a version's image is made by is `cargo xtask dist`, which needs no daemon and gives the
-# same bytes for the same sources.
+# For those who build images this way. What a version's image is made by is `cargo xtask dist`, which needs no daemon.
 FROM rust:1.95-bookworm AS build
 WORKDIR /lastsyn
 COPY . .

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: what is handed out of a version: the static program, its image, the shells' completions, a bill of
 //! materials, and the digests of all of it.
 //!
-//! The same sources and the same toolchain give the same bytes, from any directory: `--twice` shows it.
+//! The same sources and the same toolchain are to give the same bytes, from any directory: `--twice` looks whether they do.
 
 mod bill;
 mod binary;
