@@ -15,7 +15,7 @@ const SYSTEM_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// # Errors
 ///
 /// When it is not installed.
-pub(crate) fn find(program: &str) -> Result<PathBuf> {
+pub fn find(program: &str) -> Result<PathBuf> {
     if program.contains('/') {
         return Ok(PathBuf::from(program));
     }
@@ -35,14 +35,29 @@ pub(crate) fn find(program: &str) -> Result<PathBuf> {
 /// # Errors
 ///
 /// When it is not there.
-pub(crate) fn cached(program: &str) -> Result<PathBuf> {
+pub fn cached(program: &str) -> Result<PathBuf> {
+    let file = cache().join(program);
+    ensure!(is_executable(&file), "the lab needs {}, which is not there: run `cargo xtask setup`", file.display());
+    Ok(file)
+}
+
+/// A directory that `cargo xtask setup` keeps in the user's cache.
+///
+/// # Errors
+///
+/// When it is not there.
+pub(crate) fn cached_directory(name: &str) -> Result<PathBuf> {
+    let directory = cache().join(name);
+    ensure!(directory.is_dir(), "the lab needs {}, which is not there: run `cargo xtask setup`", directory.display());
+    Ok(directory)
+}
+
+fn cache() -> PathBuf {
     let cache = match env::var_os("XDG_CACHE_HOME") {
         Some(directory) if !directory.is_empty() => PathBuf::from(directory),
         _ => PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cache"),
     };
-    let file = cache.join("lastsyn").join(program);
-    ensure!(is_executable(&file), "the lab needs {}, which is not there: run `cargo xtask setup`", file.display());
-    Ok(file)
+    cache.join("lastsyn")
 }
 
 /// Checks what every lab needs, so that the first failure is a clear one.

@@ -6,6 +6,7 @@ mod check_ebpf;
 mod coverage;
 mod demo;
 mod disk_space;
+mod dist;
 mod lab;
 mod lab_program;
 mod lint;
@@ -65,6 +66,8 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Make what is handed out: the static program, its image, completions, a bill of materials, and their digests
+    Dist(dist::Choice),
     /// Keep a real Kubernetes up on this machine: `up`, `down`, `status`, `run COMMAND`
     Lab {
         /// Arguments for the lab: a verb, `--name NAME`, `--mode nftables|iptables`
@@ -127,6 +130,7 @@ fn run(verb: Verb) -> Result<()> {
             let profile = if release { lab_program::Profile::Release } else { lab_program::Profile::Debug };
             demo::run(&root, profile, &arguments)
         }
+        Verb::Dist(choice) => dist::run(&root, &choice),
         Verb::Lab { arguments } => lab::run(&root, &arguments),
         Verb::Model { deep, json } => model::run(&root, deep, json),
         Verb::Coverage => coverage::run(&root),

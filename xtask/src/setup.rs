@@ -9,10 +9,12 @@ mod container_runtime;
 mod debian_files;
 mod envoy;
 mod haproxy;
+mod helm;
 mod kubernetes;
 mod nginx;
 mod rust_src;
 mod system_packages;
+mod wheel;
 
 use std::path::PathBuf;
 
@@ -85,9 +87,15 @@ pub(crate) fn programs(purpose: Purpose) -> Result<()> {
     if purpose >= Purpose::Test {
         envoy::ensure()?;
         haproxy::ensure()?;
+        helm::ensure()?;
         nginx::ensure()?;
     }
     Ok(())
+}
+
+/// Gets what reads and unpacks images.
+pub(crate) fn image_tools() -> Result<()> {
+    system_packages::ensure(Purpose::Test)
 }
 
 /// Gets what is missing to compile the kernel programs.

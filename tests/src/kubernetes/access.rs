@@ -47,7 +47,7 @@ impl Right {
     pub const ALL: [Self; 4] = [Self::Slices, Self::Services, Self::Nodes, Self::Pod];
 
     /// Whether it is one for the whole cluster, and the rule that grants it.
-    fn rule(self) -> (bool, Value) {
+    pub fn rule(self) -> (bool, Value) {
         let (group, resource, verbs): (_, _, &[&str]) = match self {
             Self::Slices => ("discovery.k8s.io", "endpointslices", &["list", "watch"]),
             Self::Services => ("", "services", &["list", "watch"]),

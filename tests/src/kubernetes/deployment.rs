@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Api, Cluster, pod_template};
+use super::{Api, Cluster, control_plane::KUBELET_NODE, pod_template};
 use crate::wait::await_condition;
 
 /// From a change of the template until the last old pod has gone: two starts, and a drain to its bound.
@@ -27,10 +27,37 @@ impl<'a> Deployment<'a> {
     ///
     /// When it does not become ready.
     pub fn create(cluster: &'a Cluster, name: &str, account: &str, hook: bool) -> Result<Self> {
+        Self::of(cluster, object(name, account, hook))
+    }
+
+    /// The same by a manifest, which has one pod and no namespace.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready.
+    pub fn of(cluster: &'a Cluster, mut manifest: Value) -> Result<Self> {
+        let name = manifest.pointer("/metadata/name").and_then(Value::as_str).context("a Deployment has a name")?;
         let deployment = Self { api: cluster.api(), name: name.to_owned() };
-        deployment.api.post("/apis/apps/v1/namespaces/default/deployments", &object(name, account, hook))?;
+        let spec = manifest.pointer_mut("/spec/template/spec").context("a Deployment has pods")?;
+        if let Some(spec) = spec.as_object_mut() {
+            // There is no scheduler.
+            spec.insert("nodeName".to_owned(), json!(KUBELET_NODE));
+        }
+        deployment.api.post("/apis/apps/v1/namespaces/default/deployments", &manifest)?;
         deployment.await_rollout(|| {})?;
         Ok(deployment)
+    }
+
+    /// The name and UID of its pod.
+    ///
+    /// # Errors
+    ///
+    /// When it has not exactly one.
+    pub fn only_pod(&self) -> Result<(String, String)> {
+        let pods = self.pods()?;
+        ensure!(pods.len() == 1, "the Deployment has {} pods", pods.len());
+        let text = |pointer| pods.first()?.pointer(pointer)?.as_str().map(str::to_owned);
+        text("/metadata/name").zip(text("/metadata/uid")).context("a Pod without a name")
     }
 
     /// Replaces its pod, as `kubectl rollout restart` does, and waits until the old one's object has gone. Meanwhile it looks,

@@ -23,6 +23,7 @@ mod kube_proxy;
 mod kubeconfig;
 mod kubelet;
 mod kubelet_pod;
+mod manifest;
 mod node;
 mod pod;
 mod pod_template;

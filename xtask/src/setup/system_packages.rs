@@ -24,7 +24,7 @@ struct Package {
     why: &'static str,
 }
 
-const PACKAGES: [Package; 10] = [
+const PACKAGES: [Package; 12] = [
     Package { name: "haproxy", program: "haproxy", purpose: Purpose::Demo, why: "the server in the pod" },
     Package { name: "iproute2", program: "ip", purpose: Purpose::Demo, why: "network namespaces and links of the lab" },
     Package { name: "nftables", program: "nft", purpose: Purpose::Demo, why: "forwarding as a node's proxy does it" },
@@ -33,6 +33,8 @@ const PACKAGES: [Package; 10] = [
     Package { name: "bpftool", program: "bpftool", purpose: Purpose::Test, why: "which programs are attached" },
     Package { name: "iptables", program: "iptables", purpose: Purpose::Test, why: "kube-proxy's older mode" },
     Package { name: "libcap2-bin", program: "capsh", purpose: Purpose::Test, why: "running without capabilities" },
+    Package { name: "skopeo", program: "skopeo", purpose: Purpose::Test, why: "the image, read by others" },
+    Package { name: "umoci", program: "umoci", purpose: Purpose::Test, why: "the image, unpacked by others" },
     Package {
         name: "ethtool",
         program: "ethtool",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::{
@@ -70,8 +70,7 @@ impl Plan {
         }
         let (mut reports, mut steps) = (Vec::new(), Vec::new());
         for number in 0..self.restarts {
-            let old = only_pod(&deployment)?;
-            let (pod, uid) = &old;
+            let (pod, uid) = &deployment.only_pod()?;
             let kubelet = cluster.kubelet()?;
             let mut log = String::new();
             deployment.restart(number, || {
@@ -93,12 +92,6 @@ impl Plan {
     }
 }
 
-/// The name and UID of the Deployment's pod.
-fn only_pod(deployment: &Deployment<'_>) -> Result<(String, String)> {
-    let pods = deployment.pods()?;
-    ensure!(pods.len() == 1, "the Deployment has {} pods", pods.len());
-    let text = |pointer| pods.first()?.pointer(pointer)?.as_str().map(str::to_owned);
-    text("/metadata/name").zip(text("/metadata/uid")).context("a Pod without a name")
 }
 
 // === impl Round ===
