@@ -93,7 +93,8 @@ impl Chart {
         };
         let files = files.as_object().context("Helm rendered no files")?;
         let mut rendered = BTreeMap::new();
-        for (name, text) in files.iter().filter(|(name, _)| !name.ends_with(".txt")) {
+        for (name, text) in files.iter().filter(|(name, _)| Path::new(name).extension().is_none_or(|end| end != "txt"))
+        {
             let text = text.as_str().context("Helm rendered a file that is no text")?;
             let read = manifests::read(text).with_context(|| format!("{name} as it was rendered:\n{text}"))?;
             if !read.is_empty() {

@@ -11,7 +11,7 @@ use lastsyn_tests::{
 
 /// Options that ask for nothing: `PadN` over 4 bytes (RFC 8200 section 4.2).
 const PADDING: [u8; 6] = [1, 4, 0, 0, 0, 0];
-const OPAQUE: Counts = Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 1, stray: 0, ignored: 0 };
+const OPAQUE: Counts = Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 1, stray: 0, ignored: 0, probe: 0 };
 
 struct Scene {
     counted: Counted,

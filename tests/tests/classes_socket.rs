@@ -23,7 +23,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 const SOON: Duration = Duration::from_secs(10);
 const NOTHING: [Counts; 2] =
-    [Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0 }; 2];
+    [Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0, probe: 0 }; 2];
 /// `IPPROTO_MPTCP` in `linux/in.h`.
 const MPTCP: Protocol = Protocol::MPTCP;
 

@@ -24,7 +24,8 @@ use lastsyn_tests::{
 
 const SOON: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_secs(2);
-const NOTHING: Counts = Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0 };
+const NOTHING: Counts =
+    Counts { new: 0, retransmit: 0, refused: 0, join: 0, opaque: 0, stray: 0, ignored: 0, probe: 0 };
 /// `MP_JOIN`.
 const JOIN: [u8; 12] = [30, 12, 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 9];
 

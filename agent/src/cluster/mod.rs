@@ -23,6 +23,7 @@ pub mod health;
 mod nodes;
 mod observer;
 mod own_pod;
+mod pod_in_drain;
 mod preflight;
 mod read;
 mod refusal;

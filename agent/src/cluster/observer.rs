@@ -1,7 +1,7 @@
 //! Everything that watches the cluster, for one drain at a time. At rest nothing does: no task, and no connection.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc,
@@ -24,6 +24,7 @@ use super::{
     health::{self, Connections, Manner, Rate},
     nodes::{self, Known, NodesSetup},
     own_pod,
+    pod_in_drain::{NO_NAME, ReadPod, pod_outcome, pod_unknown, tell_of_pod},
     read::{self, Allowed},
     refusal::Refusal,
     sink::{Sink, WAITING},
@@ -34,17 +35,13 @@ use crate::{
         cluster::{ClusterEvent, FenceRequest, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
         event::Event,
         termination::PodRead,
-        verdict::NotObserved,
     },
     drive::clock,
     fence::client::{self, Asking},
 };
 
 /// How long a read of the API server may take, whatever `routing.poll.timeout` says.
-const READ_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long after a read of the pod that failed the next is made.
-const POD_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Watches the cluster.
 pub struct Observer {
@@ -346,64 +343,4 @@ impl Observer {
             drop(sink.send(Event::PodRead(id, outcome)).await);
         });
     }
-}
-
-struct ReadPod {
-    client: Client,
-    access: Access,
-    namespace: String,
-    name: String,
-    uid: String,
-    own: mpsc::Sender<OwnPod>,
-}
-
-async fn pod_outcome(client: &Client, access: &Access, namespace: &str, name: &str, uid: Option<&str>) -> PodRead {
-    if name.is_empty() {
-        return PodRead::Forbidden(NO_NAME.to_owned());
-    }
-    match read::pod(client, access, namespace, name, uid, READ_PATIENCE).await {
-        Ok(shown) => shown.outcome,
-        Err(Refusal::Denied(why)) => PodRead::Forbidden(why),
-        Err(refusal) => PodRead::Failed(refusal.words().to_owned()),
-    }
-}
-
-const NO_NAME: &str = "the pod's name is not known: set LASTSYN_POD_NAME by the downward API";
-
-/// W8: tells of the ways to the pod that its own object shows; until that could be read, that nobody knows.
-async fn tell_of_pod(pod: ReadPod, sink: Sink) {
-    let uid = Some(pod.uid.as_str()).filter(|uid| !uid.is_empty());
-    if pod.name.is_empty() {
-        drop(sink.tell(pod_unknown(NO_NAME)).await);
-        return;
-    }
-    if sink.tell(pod_unknown("the pod could not be read in time")).await.is_err() {
-        return;
-    }
-    loop {
-        let read = read::pod(&pod.client, &pod.access, &pod.namespace, &pod.name, uid, READ_PATIENCE).await;
-        let event = match read {
-            Ok(shown) => {
-                if let Some(own) = shown.own {
-                    // A fault at the agent's start shall not have made this drain's bound a shorter one. If there is no
-                    // room, the same waits there already.
-                    drop(pod.own.try_send(own));
-                }
-                ClusterEvent::PodPaths(shown.paths.into_iter().collect())
-            }
-            Err(Refusal::Denied(why)) => pod_unknown(&why),
-            Err(_) => {
-                tokio::time::sleep(POD_AGAIN).await;
-                continue;
-            }
-        };
-        drop(sink.tell(event).await);
-        return;
-    }
-}
-
-fn pod_unknown(why: &str) -> ClusterEvent {
-    let why =
-        format!("whether it has a hostPort, hostNetwork, or a load balancer's readiness gate is not known: {why}");
-    ClusterEvent::PodPaths(BTreeSet::from([NotObserved { what: "pod".to_owned(), name: None, family: None, why }]))
 }

@@ -1,6 +1,8 @@
 //! The result of a drain: why it ended, on what evidence, and what could not be seen. These names are public: other
 //! people's tools read them.
 
+mod number_and_protocol;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -236,28 +238,6 @@ pub struct Listener {
     pub families: Vec<FamilyCounts>,
 }
 
-mod number_and_protocol {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    use super::Port;
-    use crate::core::listener::Protocol;
-
-    #[derive(Serialize, Deserialize)]
-    struct Written {
-        port: u16,
-        protocol: Protocol,
-    }
-
-    pub(super) fn serialize<S: Serializer>(port: &Port, serializer: S) -> Result<S::Ok, S::Error> {
-        Written { port: port.number(), protocol: port.protocol() }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {
-        let Written { port, protocol } = Written::deserialize(deserializer)?;
-        Port::try_from(port).map(|port| port.of(protocol)).map_err(de::Error::custom)
-    }
-}
-
 /// Attempts that reached one listener over one family: since the hook's call in a verdict and while a drain runs, since
 /// the port is watched otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -265,8 +245,8 @@ mod number_and_protocol {
 pub struct FamilyCounts {
     /// The family.
     pub family: Family,
-    /// SYNs that a listener took, and datagrams that open a QUIC connection; `null`, here and in what follows, where nothing counts them one by one (the strategy
-    /// `counters`).
+    /// SYNs that a listener took, and datagrams that open a QUIC connection; `null`, here and in what follows, where nothing
+    /// counts them one by one (the strategy `counters`).
     pub new: Option<u64>,
     /// SYNs whose handshake was under way: retransmissions, and clients that began anew from the same port.
     #[serde(default)]

@@ -71,6 +71,14 @@ pub(super) fn settings(config: &Config, addresses: &[IpAddr]) -> RoutingSettings
     }
 }
 
+/// What the cluster says; never, where it is not watched.
+pub(super) async fn events(cluster: &mut Option<Cluster>) -> Vec<Event> {
+    match cluster {
+        Some(cluster) => cluster.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Cluster {
     /// Does what the core wants done of the cluster; `false` if it is something else.
     pub(super) async fn carry_out(&mut self, action: &Action) -> bool {
@@ -89,7 +97,7 @@ impl Cluster {
     }
 
     /// The next events; some, at the most, and sometimes none.
-    pub(super) async fn next(&mut self) -> Vec<Event> {
+    async fn next(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         tokio::select! {
             biased;

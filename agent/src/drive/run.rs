@@ -199,7 +199,7 @@ impl Agent {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
                 _ = interrupt.recv() => self.handle(Event::Terminate),
-                events = cluster_events(&mut self.cluster) => self.cluster_says(events),
+                events = cluster::events(&mut self.cluster) => self.cluster_says(events),
                 (phase, outcome) = self.teller.next() => self.handle(Event::Told(phase, outcome)),
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
@@ -391,12 +391,4 @@ fn log_verdict(verdict: &Verdict, what: &str) {
 /// Tokio's instant for a time of our clock: both are `CLOCK_MONOTONIC`, but tokio does not say so.
 fn instant(time: Monotonic) -> Instant {
     Instant::now() + time.since(clock::now())
-}
-
-/// What the cluster says; never, where it is not watched.
-async fn cluster_events(cluster: &mut Option<Cluster>) -> Vec<Event> {
-    match cluster {
-        Some(cluster) => cluster.next().await,
-        None => std::future::pending().await,
-    }
 }

@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn what_somebody_else_has_changed_is_known() {
+        type Change = fn(&mut EndpointSlice);
         let mut markers = Markers::default();
         let values = BTreeMap::from([(node(1), generation(2)), (node(2), generation(3))]);
         markers.set(&values, &values.keys().cloned().collect());
-        type Change = fn(&mut EndpointSlice);
         let changes: [(&str, Change); 6] = [
             ("not ready", |slice| {
                 slice.endpoints[0].conditions.as_mut().expect("conditions").ready = None;
@@ -255,9 +255,9 @@ mod tests {
             }),
         ];
         for (what, change) in changes {
-            let mut changed = slices(&markers, Family::V4);
-            change(&mut changed[0]);
-            assert!(Markers::read(Family::V4, &changed).is_err(), "{what}");
+            let mut written = slices(&markers, Family::V4);
+            change(&mut written[0]);
+            assert!(Markers::read(Family::V4, &written).is_err(), "{what}");
         }
         assert!(Markers::read(Family::V6, &slices(&markers, Family::V4)).is_err(), "the other family");
     }

@@ -63,10 +63,10 @@ mod tests {
         let mut slots = Slots::default();
         let now = Monotonic::from_nanos(1);
         for number in 1..=61 {
-            assert_eq!(slots.assign(port(number), now).unwrap().slot, u8::try_from(number).unwrap() + 1);
+            assert_eq!(slots.assign(port(number), now).unwrap().slot, u8::try_from(number).unwrap() + 2);
         }
         assert_eq!(slots.assign(port(62), now), Err(SlotsFull { port: port(62) }));
-        assert_eq!(slots.assign(port(7), Monotonic::from_nanos(9)).unwrap(), Assigned { slot: 8, since: now });
+        assert_eq!(slots.assign(port(7), Monotonic::from_nanos(9)).unwrap(), Assigned { slot: 9, since: now });
         assert!(SlotsFull { port: port(62) }.to_string().contains("at most 61 ports"));
     }
 }

@@ -16,7 +16,7 @@ impl Peer {
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {
             Self::UnixSocket => None,
-            Self::Network(address) => Some(address.ip().to_canonical()),
+            Self::Network(address, _) => Some(address.ip().to_canonical()),
         }
     }
 

@@ -24,8 +24,8 @@ pub(crate) fn list(packet: *mut __sk_buff, group: u64, port: u16, v6: bool) -> O
     if names_one(group) {
         return None;
     }
-    let prober = Prober { group: NOBODY, port: port as u64 };
-    let number = PROBERS.get_ptr(&prober)?;
+    let prober = Prober { group: NOBODY, port: u64::from(port) };
+    let number = PROBERS.get_ptr(prober)?;
     // SAFETY: the map hands out a valid entry, which is written whole.
     #[expect(unsafe_code, reason = "map values are reached by pointer")]
     let number = unsafe { *number };

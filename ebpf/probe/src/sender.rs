@@ -29,8 +29,8 @@ pub(crate) fn group(packet: *mut __sk_buff) -> u64 {
 /// Whether a SYN of this group to this port is kubelet's probe. Everything in doubt is not.
 #[inline(always)]
 pub(crate) fn probes(group: u64, port: u16) -> bool {
-    let prober = Prober { group, port: port as u64 };
-    names_one(group) && PROBERS.get_ptr(&prober).is_some()
+    let prober = Prober { group, port: u64::from(port) };
+    names_one(group) && PROBERS.get_ptr(prober).is_some()
 }
 
 /// Remembers who asks at the agent's own port, over IPv4.

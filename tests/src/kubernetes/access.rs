@@ -63,7 +63,7 @@ impl Right {
 impl Access {
     /// Makes the `ServiceAccount` called `name` in the namespace `default`, with roles of the same name, and asks for a token.
     pub(crate) fn grant(api: &Api, name: &str, rights: &[Right], directory: &Path, authority: &Path) -> Result<Self> {
-        Self::grant_rules(api, name, rights.iter().map(|right| right.rule()).collect(), directory, authority)
+        Self::grant_rules(api, name, &rights.iter().map(|right| right.rule()).collect::<Vec<_>>(), directory, authority)
     }
 
     /// The same for a replica of the fence.
@@ -76,14 +76,14 @@ impl Access {
             (false, rule("coordination.k8s.io", "leases", &["get", "create", "update"])),
             (true, rule("", "nodes", &["list"])),
         ];
-        Self::grant_rules(api, name, rules, directory, authority)
+        Self::grant_rules(api, name, &rules, directory, authority)
     }
 
     /// By rules, and whether each is one for the whole cluster.
     fn grant_rules(
         api: &Api,
         name: &str,
-        rights: Vec<(bool, Value)>,
+        rights: &[(bool, Value)],
         directory: &Path,
         authority: &Path,
     ) -> Result<Self> {

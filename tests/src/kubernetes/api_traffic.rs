@@ -57,8 +57,8 @@ impl ApiTraffic {
             command.args(["-j", "list", "counter", "inet", TABLE, "both"]).output().context("nft did not run")?;
         ensure!(output.status.success(), "nft: {}", String::from_utf8_lossy(&output.stderr).trim());
         let list: Value = serde_json::from_slice(&output.stdout).context("what nft lists is no JSON")?;
-        let entries = list.get("nftables").and_then(Value::as_array).into_iter().flatten();
-        let counter = entries.filter_map(|entry| entry.get("counter")).next().context("nft lists no counter")?;
+        let mut entries = list.get("nftables").and_then(Value::as_array).into_iter().flatten();
+        let counter = entries.find_map(|entry| entry.get("counter")).context("nft lists no counter")?;
         let number =
             |key: &str| counter.get(key).and_then(Value::as_u64).with_context(|| format!("no {key} in {counter}"));
         Ok(Amount { packets: number("packets")?, bytes: number("bytes")? })

@@ -125,10 +125,10 @@ impl Fence {
     pub fn await_rest(&self) -> Result<()> {
         await_condition("the fence's rest", SOON, || {
             let status = self.status(self.pod.host()).ok()?;
-            let written = status["nodes"]
-                .as_array()
-                .is_some_and(|nodes| !nodes.is_empty() && nodes.iter().all(|node| node["generation"].is_u64()));
-            (written && status["writes"] == false).then_some(())
+            let nodes = status.get("nodes").and_then(Value::as_array)?;
+            let written = |node: &Value| node.get("generation").is_some_and(Value::is_u64);
+            let rests = status.get("writes").and_then(Value::as_bool) == Some(false);
+            (rests && !nodes.is_empty() && nodes.iter().all(written)).then_some(())
         })
         .with_context(|| format!("the fence wrote:\n{}", self.process.report()))
     }

@@ -144,7 +144,7 @@ fn the_agent_has_the_rights_of_its_variant_and_the_token_alone() -> Result<()> {
                 _ => Value::Null,
             };
             ensure!(context["capabilities"]["add"] == added, "{name}: {one:#}");
-            ensure!((context["runAsUser"] == 0) == !added.is_null(), "{name}: {one:#}");
+            ensure!((context["runAsUser"] == 0) != added.is_null(), "{name}: {one:#}");
             ensure!(context["runAsNonRoot"] == added.is_null(), "{name}: {one:#}");
         }
         ensure!(pod["automountServiceAccountToken"] == false, "{name}: {pod:#}");

@@ -1,6 +1,6 @@
 //! SHA-256 digests of what is handed out.
 
-use std::{fs, path::Path};
+use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
@@ -21,7 +21,7 @@ pub(super) fn sums(directory: &Path) -> Result<String> {
     let mut text = String::new();
     for path in workspace::files(directory)? {
         let name = path.strip_prefix(directory).unwrap_or(&path);
-        text += &format!("{}  {}\n", of_file(&path)?, name.display());
+        writeln!(text, "{}  {}", of_file(&path)?, name.display()).context("a text takes what is written to it")?;
     }
     Ok(text)
 }

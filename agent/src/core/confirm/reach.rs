@@ -19,6 +19,7 @@ pub enum OperatingSystem {
 /// What has ever answered this agent: the operating systems of which a node has given a status, so that their health
 /// servers can be reached, and the fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is of something else, and any may be so together")]
 pub struct StatusGiven {
     linux: bool,
     windows: bool,

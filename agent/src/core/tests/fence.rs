@@ -197,7 +197,7 @@ fn c12_a_node_that_only_the_fence_reaches_is_pending_for_as_long_as_the_fence_sa
 fn c12_what_the_fence_cannot_observe_is_named_in_its_words() {
     let mut world = without_nodes();
     world.say(ClusterEvent::FenceAnswers);
-    fence_lists(&mut world, 2200);
+    fence_lists(&mut world, 150);
     world.run_to(2300);
     world.fence_shows();
     let nodes = ["here", "other", "there"].map(node).to_vec();

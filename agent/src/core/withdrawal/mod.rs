@@ -3,7 +3,9 @@
 //! ([`load_balancer`](super::load_balancer)), and the consistent read that closes it all (C9).
 
 mod consistent;
+mod fence;
 mod holds;
+mod nodes;
 mod tell;
 mod wanted;
 
@@ -11,7 +13,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     clock::Monotonic,
-    cluster::{ClusterEvent, FenceRequest, Node, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName},
+    cluster::{ClusterEvent, FenceRequest, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName},
     confirm::{Confirmations, StatusGiven, Tally},
     event::ByFamily,
     follow::Asked,
@@ -23,6 +25,7 @@ use super::{
     verdict::NotObserved,
 };
 use consistent::{ConsistentRead, Fact};
+use fence::FenceContact;
 
 /// What is known of the cluster, for one drain.
 #[derive(Clone, Debug)]
@@ -51,17 +54,6 @@ pub(super) struct Withdrawal {
     fence: FenceContact,
     /// Since when [`withdrawn`](Self::withdrawn) is so.
     withdrawn_at: Option<Monotonic>,
-}
-
-/// What is known of the fence.
-#[derive(Clone, Debug, Default)]
-struct FenceContact {
-    /// It answers.
-    answers: bool,
-    /// Why it did not when it was last tried; in words.
-    trouble: Option<String>,
-    /// The nodes that it tells of, and as of when.
-    nodes: Option<(Vec<Node>, Monotonic)>,
 }
 
 /// What [`Routing`] says in all.
@@ -194,27 +186,11 @@ impl Withdrawal {
             ClusterEvent::NodeRemoved(name) => self.node_removed(name),
             ClusterEvent::Health(report) => self.confirmations.health(report),
             ClusterEvent::LocalEndpoints(report) => self.balancers.answered(report),
-            ClusterEvent::Fence(progress) => self.confirmations.fence(progress),
-            ClusterEvent::FenceNodes { nodes, as_of } => {
-                self.fence.nodes = Some((nodes.clone(), *as_of));
-                self.take_the_fence_s_nodes();
-            }
-            ClusterEvent::FenceReach { node, family, reach } => self.confirmations.fence_reach(node, *family, reach),
-            ClusterEvent::FenceAnswers => {
-                self.confirmations.fence_answered();
-                if !self.fence.answers {
-                    journal.record(now, Transition::FenceAnswers);
-                }
-                self.fence.answers = true;
-                self.fence.trouble = None;
-            }
-            ClusterEvent::FenceFails(why) => {
-                if self.fence.trouble.as_ref() != Some(why) {
-                    journal.record(now, Transition::FenceFails(why.clone()));
-                }
-                self.fence.answers = false;
-                self.fence.trouble = Some(why.clone());
-            }
+            ClusterEvent::Fence(_)
+            | ClusterEvent::FenceNodes { .. }
+            | ClusterEvent::FenceReach { .. }
+            | ClusterEvent::FenceAnswers
+            | ClusterEvent::FenceFails(_) => self.fence_says(event, now, journal),
             ClusterEvent::AttemptThrough { node, family, at } => {
                 // C14. What it was confirmed by no longer counts, and it is pending again.
                 if self.confirmations.contradicted(node, *family, *at).is_some() {
@@ -391,56 +367,6 @@ impl Withdrawal {
                 let routed = self.routing.routes().any(|route| *route.service == service && route.state.is_routed());
                 if routed { self.balancers.routed(&service) } else { self.balancers.withdrawn(&service, now) }
             }
-        }
-    }
-
-    /// A list of the nodes, that says nothing of those that are `told_since`: they stay as they are.
-    fn nodes_listed(&mut self, nodes: &[Node], told_since: &BTreeSet<NodeName>) {
-        let nodes = || nodes.iter().filter(|node| !told_since.contains(&node.name));
-        let mut listed: BTreeSet<NodeName> = nodes().map(|node| node.name.clone()).collect();
-        if let Nodes::Listed(before) | Nodes::ByFence(before, _) = &self.nodes {
-            listed.extend(before.intersection(told_since).cloned());
-            for gone in before.difference(&listed) {
-                self.confirmations.node_removed(gone);
-            }
-        }
-        for node in nodes() {
-            self.confirmations.node_added(&node.name, node.system);
-        }
-        self.nodes = Nodes::Listed(listed);
-    }
-
-    /// Where our own list cannot be had, the fence's stands in its place.
-    fn take_the_fence_s_nodes(&mut self) {
-        if !matches!(self.nodes, Nodes::Unreadable(_) | Nodes::ByFence(..)) {
-            return;
-        }
-        let Some((nodes, as_of)) = &self.fence.nodes else { return };
-        let listed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
-        if let Nodes::ByFence(before, _) = &self.nodes {
-            for gone in before.difference(&listed) {
-                self.confirmations.node_removed(gone);
-            }
-        }
-        for node in nodes {
-            self.confirmations.node_added(&node.name, node.system);
-        }
-        self.nodes = Nodes::ByFence(listed, *as_of);
-    }
-
-    fn node_added(&mut self, node: &Node) {
-        self.read.nodes_told([&node.name]);
-        self.confirmations.node_added(&node.name, node.system);
-        if let Nodes::Listed(known) = &mut self.nodes {
-            known.insert(node.name.clone());
-        }
-    }
-
-    fn node_removed(&mut self, name: &NodeName) {
-        self.read.nodes_told([name]);
-        self.confirmations.node_removed(name);
-        if let Nodes::Listed(known) = &mut self.nodes {
-            known.remove(name);
         }
     }
 

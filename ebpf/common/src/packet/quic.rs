@@ -39,10 +39,9 @@ pub(super) fn verdict<B: Bytes + ?Sized>(bytes: &B, offset: usize, missing: Miss
     let port = bytes.u16(offset + OFFSET_OF_DESTINATION).value();
     let kind = first.value() & TYPE;
     match version.four() {
-        NEGOTIATION => Verdict::OTHER,
         VERSION_1 if kind == 0x00 || kind == 0x10 => Verdict::initial(port),
         VERSION_2 if kind == 0x10 || kind == 0x20 => Verdict::initial(port),
-        VERSION_1 | VERSION_2 => Verdict::OTHER,
+        NEGOTIATION | VERSION_1 | VERSION_2 => Verdict::OTHER,
         // A client that begins with a version that is not known here: the server offers it another one.
         _ => Verdict::opaque_datagram(port),
     }
@@ -176,11 +175,10 @@ mod tests {
             for version in [0, 1, 0x6b33_43cf, 0xff00_001d] {
                 let (long, kind) = (first & 0x80 != 0, first & 0x30);
                 let expected = match version {
+                    1 if long && kind < 0x20 => Verdict::initial(PORT),
+                    0x6b33_43cf if long && (kind == 0x10 || kind == 0x20) => Verdict::initial(PORT),
+                    0 | 1 | 0x6b33_43cf => Verdict::OTHER,
                     _ if !long => Verdict::OTHER,
-                    0 => Verdict::OTHER,
-                    1 if kind < 0x20 => Verdict::initial(PORT),
-                    0x6b33_43cf if kind == 0x10 || kind == 0x20 => Verdict::initial(PORT),
-                    1 | 0x6b33_43cf => Verdict::OTHER,
                     _ => Verdict::opaque_datagram(PORT),
                 };
                 assert_eq!(read(&quic(first, version)), expected, "{first:#x} {version:#x}");

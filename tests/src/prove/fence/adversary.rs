@@ -28,7 +28,7 @@ const CHURN: u64 = 20;
 pub(super) fn harass(cluster: &Cluster, seed: u64, end: &AtomicBool) -> Result<()> {
     let mut dice = Dice::seeded(seed);
     while !end.load(Ordering::Relaxed) {
-        let node = &cluster.nodes()[dice.below(cluster.nodes().len())];
+        let node = cluster.nodes().get(dice.below(cluster.nodes().len())).context("a cluster has nodes")?;
         let length = dice.within(LONGEST);
         let began = monotonic_now();
         match dice.below(5) {

@@ -17,7 +17,7 @@ use lastsyn::{
     },
     fence::client::{Asking, ask},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, timeout_at},
@@ -91,7 +91,7 @@ impl Bed {
         (self.address(family, Some(round)), PORT).into()
     }
 
-    fn slice(&self, family: Family, round: Option<u16>) -> serde_json::Value {
+    fn slice(&self, family: Family, round: Option<u16>) -> Value {
         let addresses = [Some(self.address(family, None)), round.map(|round| self.address(family, Some(round)))];
         let endpoints: Vec<_> = addresses
             .into_iter()
@@ -112,9 +112,10 @@ impl Bed {
     fn write(&self, cluster: &Cluster, round: Option<u16>) -> Result<()> {
         for family in Family::ALL {
             let slice = self.slice(family, round);
-            let name = slice["metadata"]["name"].as_str().context("a name")?;
+            let name = slice.pointer("/metadata/name").and_then(Value::as_str).context("a name")?;
+            let endpoints = slice.get("endpoints").context("endpoints")?;
             let path = format!("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/{name}");
-            cluster.api().patch(&path, &json!({"endpoints": slice["endpoints"]}))?;
+            cluster.api().patch(&path, &json!({"endpoints": endpoints}))?;
         }
         Ok(())
     }
@@ -127,7 +128,7 @@ impl Bed {
     pub fn round(&self, cluster: &Cluster, fence: &Fence, round: u16) -> Result<Outcome> {
         self.write(cluster, Some(round))?;
         // With nothing wrong all have it in a second; those that something is wrong with are not waited for.
-        let first = &cluster.nodes()[0];
+        let first = cluster.nodes().first().context("a cluster has nodes")?;
         let has = || first.routes_to(self.endpoint(Family::V4, round)).unwrap_or(false);
         drop(await_condition("the endpoint in a node's rules", SOON, has));
         self.write(cluster, None)?;

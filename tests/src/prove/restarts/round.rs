@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
@@ -90,8 +90,6 @@ impl Plan {
         }
         Ok(Round { attempts, reports, steps })
     }
-}
-
 }
 
 // === impl Round ===

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::core::listener::Port;
 
+#[expect(clippy::needless_pass_by_value, reason = "made in place by json!")]
 fn pod(spec: Value, status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "web-1", "uid": "1"}, "spec": spec, "status": status}))
         .expect("a pod")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "made in place by json!")]
 fn probes(containers: Value) -> Vec<(u16, u64)> {
     let status = json!({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]});
     let pod = pod(json!({"containers": containers}), status);
@@ -93,7 +95,7 @@ fn the_grace_period_is_the_pod_s() {
     let of = |seconds: Value| {
         own(&pod(json!({"containers": [], "terminationGracePeriodSeconds": seconds}), json!({}))).grace_period
     };
-    assert_eq!(of(json!(120)), Some(Duration::from_secs(120)));
+    assert_eq!(of(json!(120)), Some(Duration::from_mins(2)));
     assert_eq!(of(json!(0)), Some(Duration::ZERO));
     assert_eq!(of(json!(-5)), Some(Duration::from_secs(1)));
     assert_eq!(of(Value::Null), None);
