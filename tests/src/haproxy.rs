@@ -128,7 +128,7 @@ frontend health
 
     fn start_from(host: &Host, config: &HaProxyConfig, text: &str) -> Result<Self> {
         let HaProxyConfig { name, release, ports, bind, .. } = config;
-        let program = match release {
+        let haproxy = match release {
             Release::Installed => programs::find("haproxy")?,
             Release::V3_0 => programs::cached("haproxy-3.0/haproxy")?,
         };
@@ -136,10 +136,10 @@ frontend health
         let configuration = control.with_extension("cfg");
         fs::write(&configuration, text).with_context(|| format!("{} was not written", configuration.display()))?;
         let mut command = match config.through.as_slice() {
-            [] => host.command(&program)?,
+            [] => host.command(&haproxy)?,
             [program, arguments @ ..] => {
                 let mut command = host.command(program)?;
-                command.args(arguments).arg(program);
+                command.args(arguments).arg(haproxy);
                 command
             }
         };

@@ -48,7 +48,7 @@ pub mod traffic_control;
 pub mod wait;
 pub mod world;
 
-pub use agent::{Agent, AgentConfig, DrainAnswer, DrainCall, check as agent_check};
+pub use agent::{Agent, AgentConfig, DrainAnswer, DrainCall};
 pub use client::{Attempt, Connection, KeepAlive, Outcome, PacedClient, Summary, connect_from, connect_once};
 pub use clock::monotonic_now;
 pub use control_group::PodGroup;

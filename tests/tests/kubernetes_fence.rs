@@ -175,8 +175,9 @@ fn a_fence_that_was_never_there_costs_what_it_would_have_shown() -> Result<()> {
     let access = scene.cluster.access("no-nodes", &[Right::Slices, Right::Services, Right::Pod])?;
     let config = || AgentConfig::default().env("LASTSYN_ROUTING_FENCE", "http://10.10.0.1:19481");
     let workloads = [scene.workload(0, "sees", config())?, scene.workload_with(2, "blind", config(), &access)?];
-    let check = lastsyn_tests::agent_check(&workloads[0].agent, config())?;
-    ensure!(check.contains("does not answer"), "{check}");
+    let check = workloads[0].agent.check()?;
+    check.wait(SOON)?;
+    ensure!(check.report().contains("does not answer"), "{}", check.report());
     let stopping = workloads.iter().map(Workload::delete).collect::<Result<Vec<_>>>()?;
     let mut ended = stopping.into_iter().map(|stopping| stopping.finish(HOOK)).collect::<Result<Vec<_>>>()?;
     let (blind, sees) = (ended.pop().context("two")?, ended.pop().context("two")?);

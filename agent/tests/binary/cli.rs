@@ -38,9 +38,9 @@ fn wrong_arguments_end_with_2_and_say_what() {
         refused(&[command, "--drain.quiet-period", "-2s"], &[], 2, &["negative"]);
         refused(&[command, "--listeners.watch", "80,0"], &[], 2, &["port 0"]);
         refused(&[command, "--listeners.watch", "[80, 443, 80]"], &[], 2, &["port 80 is there twice"]);
-        refused(&[command, "--listeners.watch", "443/udp"], &[], 2, &["TCP only"]);
+        refused(&[command, "--listeners.watch", "443/sctp"], &[], 2, &["443/sctp"]);
         refused(
-            &[command, "--drain.quiet-period", "40s"],
+            &[command, "--routing.enabled", "false", "--drain.quiet-period", "40s"],
             &[],
             2,
             &["drain.quietPeriod = 40s", "drain.maxWait = auto"],

@@ -225,19 +225,6 @@ impl Agent {
     }
 }
 
-/// What `lastsyn check` says beside an agent, with a configuration.
-///
-/// # Errors
-///
-/// When it does not start or end.
-pub fn check(agent: &Agent, config: AgentConfig) -> Result<String> {
-    let mut command = command(&agent.host, &config.through, &agent.binary)?;
-    command.arg("check").args(config.args).envs(config.env);
-    let process = Process::start(format!("lastsyn check in {}", agent.host.role()), &mut command)?;
-    process.wait(Duration::from_secs(30))?;
-    Ok(process.text(crate::process::Stream::Output))
-}
-
 /// Runs `lastsyn drain` with arguments in a host that need not have an agent.
 ///
 /// # Errors
