@@ -9,6 +9,7 @@ use lastsyn_tests::{
     kubernetes::{ClusterConfig, PORT, PodSpec, Right, Scene, Workload},
     process::Stream,
 };
+use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(20);
 /// `terminationGracePeriodSeconds`. With the reserve of 10 s drains last at most 4 s: shorter than any that waits for nodes.
@@ -20,7 +21,7 @@ fn the_bound_is_that_of_the_pod_s_grace_period() -> Result<()> {
     let cluster = &scene.cluster;
     let without = cluster.access("without", &[Right::Slices, Right::Services, Right::Nodes])?;
     let start = |node, name: &str, access| {
-        let spec = PodSpec { grace_seconds: GRACE, ..PodSpec::new(name, "web", PORT) };
+        let spec = PodSpec { grace_seconds: GRACE, probe_seconds: Some(7), ..PodSpec::new(name, "web", PORT) };
         Workload::start(cluster, node, &spec, Some(access), AgentConfig::default())
     };
     let (known, unknown) = (start(0, "known", &scene.access)?, start(1, "unknown", &without)?);
@@ -37,9 +38,16 @@ fn the_bound_is_that_of_the_pod_s_grace_period() -> Result<()> {
         ensure!(said == 1, "it is said once:\n{log}");
     }
 
+    // Whose probes they are it cannot know yet: no kubelet has asked this agent anything.
+    let probes = |workload: &Workload| Ok::<_, anyhow::Error>(workload.agent.status()?["sensor"]["probes"].clone());
+    let (of_known, of_unknown) = (probes(&known)?, probes(&unknown)?);
+    ensure!(of_known["ports"] == json!([PORT]), "{of_known:#}");
+    ensure!(of_unknown["ports"] == json!([]) && of_unknown["method"] == "off", "{of_unknown:#}");
+
     let check = known.agent.check()?;
     check.wait_for_success(SOON)?;
     let table = check.text(Stream::Output);
+    ensure!(table.contains("at 8080 kubelet's are known by its control group"), "{table}");
     ensure!(table.contains("a drain lasts 2s to 4s, and 10s are left to stop, of the pod's 14s"), "{table}");
     ensure!(table.contains("container web has no preStop hook, and the ports 8080"), "{table}");
     let check = unknown.agent.check()?;

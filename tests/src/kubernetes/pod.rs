@@ -29,6 +29,8 @@ pub struct PodSpec {
     pub ports: Vec<(String, u16)>,
     /// `terminationGracePeriodSeconds`.
     pub grace_seconds: u32,
+    /// `periodSeconds` of a readiness probe at its first port; `None`: it has none. Nobody probes it in the lab.
+    pub probe_seconds: Option<u32>,
 }
 
 /// A pod whose wire stands. Its object is made not ready; what listens in it is the test's business. Dropped, its namespace
@@ -49,7 +51,8 @@ pub struct KubePod {
 impl PodSpec {
     /// A pod with one port, named `http`, and a grace period of 30 seconds.
     pub fn new(name: impl Into<String>, app: impl Into<String>, port: u16) -> Self {
-        Self { name: name.into(), app: app.into(), ports: vec![("http".to_owned(), port)], grace_seconds: 30 }
+        let ports = vec![("http".to_owned(), port)];
+        Self { name: name.into(), app: app.into(), ports, grace_seconds: 30, probe_seconds: None }
     }
 }
 
@@ -218,13 +221,15 @@ impl KubePod {
 fn object(spec: &PodSpec, node: &str) -> Value {
     let ports: Vec<Value> =
         spec.ports.iter().map(|(name, port)| json!({"name": name, "containerPort": port})).collect();
+    let probe = spec.probe_seconds.zip(spec.ports.first());
+    let probe = probe.map(|(seconds, (name, _))| json!({"tcpSocket": {"port": name}, "periodSeconds": seconds}));
     json!({
         "metadata": {"name": spec.name, "labels": {"app": spec.app}},
         "spec": {
             "nodeName": node,
             "automountServiceAccountToken": false,
             "terminationGracePeriodSeconds": spec.grace_seconds,
-            "containers": [{"name": "web", "image": "lab.local/web:1", "ports": ports}],
+            "containers": [{"name": "web", "image": "lab.local/web:1", "ports": ports, "readinessProbe": probe}],
         },
     })
 }
