@@ -18,7 +18,7 @@ use tokio::{
 use super::rounds::Reach;
 use crate::{
     cluster::health::{
-        Asked, Connection, Connections, Lost, Manner, Pace, Rate, Reply, connect, local_endpoints_of, outcome,
+        Asked, Connection, Connections, Lost, Manner, Pace, Rate, Reply, connect, ended, local_endpoints_of, outcome,
     },
     core::{
         clock::Monotonic,
@@ -97,13 +97,6 @@ pub(super) async fn look(target: Target, mut wanted: watch::Receiver<Wanted>, si
                 due = pace.next(*wanted.borrow_and_update(), clock::now(), fastrand::u64(..));
             }
         }
-    }
-}
-
-async fn ended(open: &mut Option<(ConnectionId, Connection)>) {
-    match open {
-        Some((_, connection)) => connection.ended().await,
-        None => std::future::pending().await,
     }
 }
 

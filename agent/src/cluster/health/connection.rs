@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use super::LONGEST_BODY;
+use crate::core::cluster::ConnectionId;
 
 /// How long a connection may be silent before the kernel asks whether the other end still is there, and how often and
 /// how many times it asks.
@@ -122,6 +123,14 @@ impl Connection {
     /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.driver.is_finished() || self.sender.is_closed()
+    }
+}
+
+/// Waits until the open connection has ended; for ever, where none is open.
+pub async fn ended(open: &mut Option<(ConnectionId, Connection)>) {
+    match open {
+        Some((_, connection)) => connection.ended().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,7 +11,7 @@ mod node;
 mod pace;
 
 pub use answer::{Asked, local_endpoints, local_endpoints_of, outcome};
-pub use connection::{Connection, Lost, Reply, connect};
+pub use connection::{Connection, Lost, Reply, connect, ended};
 pub use local::{one_of_each, poll as poll_local};
 pub use node::{Target, poll};
 pub use pace::{Pace, Rate};

@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{Asked, Connection, Connections, Lost, Manner, Pace, Rate, Reply, connect, outcome};
+use super::{Asked, Connection, Connections, Lost, Manner, Pace, Rate, Reply, connect, ended, outcome};
 use crate::{
     core::{
         clock::Monotonic,
@@ -69,13 +69,6 @@ pub async fn poll(target: Target, mut wanted: watch::Receiver<Wanted>, reports: 
                 due = pace.next(*wanted.borrow_and_update(), clock::now(), fastrand::u64(..));
             }
         }
-    }
-}
-
-async fn ended(open: &mut Option<(ConnectionId, Connection)>) {
-    match open {
-        Some((_, connection)) => connection.ended().await,
-        None => std::future::pending().await,
     }
 }
 
