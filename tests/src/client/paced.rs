@@ -14,11 +14,18 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Attempt, Summary, attempt::attempt};
-use crate::{Host, clock::monotonic_now, host::runtime};
+use super::{
+    Attempt, Outcome, Summary,
+    attempt::{attempt, connect_once},
+};
+use crate::{Host, clock::monotonic_now, host::runtime, wait::await_condition};
 
 /// Long enough for SYNs that go out again after 1, 3 and 7 seconds.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// From a Service's first ready pod to the rules of the last node.
+const FIRST_ANSWER: Duration = Duration::from_secs(20);
+/// A SYN that nobody answers goes out again after a second; a new try then does as well.
+const SYN_AGAIN: Duration = Duration::from_secs(1);
 
 /// Tries a number of connections per second, to each of its targets in turn, from a thread of its own in a host.
 #[derive(Debug)]
@@ -65,6 +72,21 @@ impl PacedClient {
         let shared = Arc::clone(&record);
         let thread = host.spawn("client", move || runtime().block_on(keep_pace(targets, inbox, shared)))?;
         Ok(Self { orders, record, thread: Some(thread) })
+    }
+
+    /// The same once every target has answered, so that what it counts as lost was served before: a pod is ready before the
+    /// last node's rules lead to it, and until then they refuse.
+    ///
+    /// # Errors
+    ///
+    /// When a target does not answer in time.
+    pub fn start_served(host: &Host, targets: Vec<SocketAddr>, per_second: u32) -> Result<Self> {
+        for &target in &targets {
+            await_condition(&format!("an answer of {target} at {}", host.role()), FIRST_ANSWER, || {
+                matches!(connect_once(host, target, SYN_AGAIN).outcome, Outcome::Served { .. })
+            })?;
+        }
+        Self::start(host, targets, per_second)
     }
 
     /// Changes the pace from now on; 0 pauses.

@@ -23,6 +23,8 @@ pub struct Summary {
     pub timed_out: u64,
     /// How many failed otherwise.
     pub other: u64,
+    /// The first and the last that were not answered, each in words.
+    pub lost_between: Option<(String, String)>,
 }
 
 // === impl Summary ===
@@ -31,10 +33,17 @@ impl Summary {
     /// Adds up attempts that have ended.
     pub fn of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
         let mut summary = Self::default();
+        let mut lost = Vec::new();
         for attempt in attempts {
             summary.tried += 1;
             summary.add(&attempt.outcome);
+            if !matches!(attempt.outcome, Outcome::Served { .. }) {
+                lost.push(attempt);
+            }
         }
+        lost.sort_by_key(|attempt| attempt.tried_at);
+        let words = |attempt: &Attempt| format!("{} {:.1?} after the client's start", attempt.target, attempt.offset);
+        summary.lost_between = lost.first().zip(lost.last()).map(|(first, last)| (words(first), words(last)));
         summary
     }
 
@@ -83,6 +92,9 @@ impl fmt::Display for Summary {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
             }
+        }
+        if let Some((first, last)) = &self.lost_between {
+            write!(f, " (first {first}, last {last})")?;
         }
         Ok(())
     }

@@ -1,18 +1,16 @@
 //! The chart's example on a real kubelet: its pod is replaced under load.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
-    PacedClient, Summary, agent_log, await_condition,
+    PacedClient, Summary, agent_log,
     kubernetes::{AGENT_IMAGE, Cluster, ClusterConfig, Deployment, WEB_IMAGE},
     manifests::kind,
 };
 use serde_json::{Value, json};
 
 use crate::variants::{Example, render};
-
-const SOON: Duration = Duration::from_secs(20);
 
 /// The example with the lab's images, one pod, and clients' connections from every node.
 #[test]
@@ -48,11 +46,8 @@ fn the_example_is_replaced_without_a_lost_connection() -> Result<()> {
     let clients = cluster
         .nodes()
         .iter()
-        .map(|node| PacedClient::start(node.host(), targets.clone(), 15))
+        .map(|node| PacedClient::start_served(node.host(), targets.clone(), 15))
         .collect::<Result<Vec<_>>>()?;
-    for client in &clients {
-        await_condition("a client's first answers", SOON, || client.so_far().served_in_all() >= 8)?;
-    }
 
     let (pod, uid) = deployment.only_pod()?;
     let (mut log, kubelet) = (String::new(), cluster.kubelet()?);

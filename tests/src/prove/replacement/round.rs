@@ -66,8 +66,11 @@ impl Plan {
 
         let mut clients = Vec::new();
         for node in cluster.nodes() {
-            clients.push(("ClusterIP", PacedClient::start(node.host(), inside.cluster().to_vec(), self.per_second)?));
-            clients.push(("NodePort", PacedClient::start(cluster.outside(), ports.on(node), self.per_second)?));
+            clients.push((
+                "ClusterIP",
+                PacedClient::start_served(node.host(), inside.cluster().to_vec(), self.per_second)?,
+            ));
+            clients.push(("NodePort", PacedClient::start_served(cluster.outside(), ports.on(node), self.per_second)?));
         }
         let outside = Balancer::start(&cluster, &balanced, self.per_second)?;
 

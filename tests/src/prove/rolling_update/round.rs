@@ -71,7 +71,7 @@ impl Plan {
             .cluster
             .nodes()
             .iter()
-            .map(|node| PacedClient::start(node.host(), targets.clone(), self.per_second))
+            .map(|node| PacedClient::start_served(node.host(), targets.clone(), self.per_second))
             .collect::<Result<Vec<_>>>()?;
         let stop = AtomicBool::new(false);
         let (replaced, written) = thread::scope(|scope| {
