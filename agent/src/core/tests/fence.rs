@@ -8,7 +8,8 @@ use super::{
 use crate::core::{
     cluster::{ClusterEvent, HealthOutcome, NodeName, ReadOutcome, Snapshot},
     confirm::FenceReach,
-    event::Action,
+    drain::Core,
+    event::{Action, Event},
     listener::Family,
     settings::{RoutingSettings, Settings},
     verdict::{Condition, Reason},
@@ -37,6 +38,16 @@ fn without_nodes() -> World {
     world.slice(&[(1, LEAVING), (2, READY)]);
     let shown = Snapshot { nodes: None, ..world.cluster.snapshot() };
     world.cluster.reads = Some(ReadOutcome::Shows(shown));
+    world
+}
+
+/// The hook was called, the pod was withdrawn 100 ms later, and the fence answers.
+fn answered() -> World {
+    let mut world = World::at_rest(fenced());
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.say(ClusterEvent::FenceAnswers);
     world
 }
 
@@ -174,11 +185,7 @@ fn c13_while_the_fence_answers_what_is_weaker_waits_for_it() {
 
 #[test]
 fn c12_a_node_that_only_the_fence_reaches_is_pending_for_as_long_as_the_fence_says() {
-    let mut world = World::at_rest(fenced());
-    world.hook();
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.say(ClusterEvent::FenceAnswers);
+    let mut world = answered();
     for name in ["here", "there"] {
         fence_finds(&mut world, name, FenceReach::Awaited);
         world.report(name, HealthOutcome::TimedOut);
@@ -216,11 +223,7 @@ fn c12_what_the_fence_cannot_observe_is_named_in_its_words() {
 
 #[test]
 fn c12_a_node_that_the_fence_cannot_observe_and_that_answers_us_is_awaited() {
-    let mut world = World::at_rest(fenced());
-    world.hook();
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.say(ClusterEvent::FenceAnswers);
+    let mut world = answered();
     for name in ["here", "there"] {
         world.health(name, false);
         fence_finds(&mut world, name, FenceReach::Unobservable("it does not answer the fence".to_owned()));
@@ -229,4 +232,27 @@ fn c12_a_node_that_the_fence_cannot_observe_and_that_answers_us_is_awaited() {
     assert_eq!(world.holding(), [Condition::Routing], "its kube-proxy has told us when it last wrote its rules");
     world.syncs(45_000);
     assert_eq!(world.answers[0].reason(), Reason::Synced);
+}
+
+/// What the property in `cluster_properties.rs` leaves out, and why it cannot hold there.
+#[test]
+fn s2_a_restarted_agent_has_never_heard_of_a_node_that_went_before() {
+    let ended = |restarts: bool| {
+        let mut world = World::at_rest(fenced());
+        world.hook();
+        world.say(ClusterEvent::NodeAdded(node("new")));
+        world.say(ClusterEvent::NodeRemoved(node("new").name));
+        if restarts {
+            world.core = Core::new(fenced(), world.now);
+            world.truth.mend_sensor(world.now);
+            world.handle(Event::Clock);
+            world.hook();
+        }
+        world.run_to(100);
+        world.slice(&[(1, LEAVING), (2, READY)]);
+        world.run_to(2500);
+        world.fence_shows();
+        world.run_out().reason()
+    };
+    assert_eq!((ended(false), ended(true)), (Reason::Unverified, Reason::RoutedAway));
 }
