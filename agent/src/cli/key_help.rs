@@ -78,6 +78,11 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "readiness.upstream",
         "{NAME: URL}: answer GET /ready/NAME with what the URL does, and with 503 once readiness fails",
     ),
+    (
+        "report.sources",
+        "Who sends SYNs while a drain runs, in status, verdict and log: masked (outside the cluster only the network), full, or \
+         off: not kept",
+    ),
     ("routing.accept", "Paths that are not observed and that are acknowledged: [headless/web]"),
     ("routing.enabled", "Watch EndpointSlices, Services and every node's kube-proxy while a drain runs"),
     (

@@ -8,6 +8,7 @@
 //! | consistent reads (C9, S5) | [`read`] |
 //! | what the agent's own pod is like | [`own_pod`] |
 //! | the list of nodes, and who is asked | [`nodes`] |
+//! | which node an address is of | [`places`] |
 //! | health servers (C1, C2, E6) | [`health`] |
 //! | all of it, for one drain | [`observer`] |
 //! | what `check` tries | [`preflight`](mod@preflight) |
@@ -23,6 +24,7 @@ pub mod health;
 mod nodes;
 mod observer;
 mod own_pod;
+pub mod places;
 mod pod_in_drain;
 mod preflight;
 mod read;
@@ -38,6 +40,7 @@ pub use access::{Access, AccessError, namespace};
 pub use convert::pod::{Container, Hook, OwnPod};
 pub(crate) use nodes::targets;
 pub use observer::{Observer, Told};
+pub use places::{Place, Places};
 pub use preflight::{HealthAnswer, Preflight, Tried, preflight};
 pub(crate) use read::{nodes_by_metadata, nodes_selected};
 pub(crate) use refusal::Refusal;

@@ -24,6 +24,7 @@ use super::{
     health::{self, Connections, Manner, Rate},
     nodes::{self, Known, NodesSetup},
     own_pod,
+    places::Places,
     pod_in_drain::{NO_NAME, ReadPod, pod_outcome, pod_unknown, tell_of_pod},
     read::{self, Allowed},
     refusal::Refusal,
@@ -259,6 +260,11 @@ impl Observer {
     /// The nodes that are asked.
     pub fn asked(&self) -> Vec<NodeName> {
         self.under_way.as_ref().map(|observation| observation.nodes.asked()).unwrap_or_default()
+    }
+
+    /// Which node an address is of; nothing at rest, and until the nodes are listed.
+    pub fn places(&self) -> Arc<Places> {
+        self.under_way.as_ref().map(|observation| observation.nodes.places()).unwrap_or_default()
     }
 
     /// E6: asks this node's ports of these Services from now on, and no others.

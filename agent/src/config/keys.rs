@@ -188,6 +188,7 @@ mod tests {
             "pod",
             "proxy",
             "readiness",
+            "report",
             "routing",
             "sensor",
             "server",

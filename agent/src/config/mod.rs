@@ -34,7 +34,7 @@ pub use self::{
     keys::{Key, all as keys, nearest},
     model::{
         AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,
-        Sensor, SensorNetwork, SensorStrategy, Server, Watch,
+        Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},

@@ -54,6 +54,8 @@ pub struct Config {
     pub readiness: Readiness,
     /// How SYNs are seen.
     pub sensor: Sensor,
+    /// What status and verdict tell of clients.
+    pub report: Report,
     /// Where the agent answers.
     pub server: Server,
     /// What it logs.
@@ -197,6 +199,27 @@ pub enum SensorNetwork {
     Pod,
     /// The node's: the pod has `hostNetwork: true`.
     Node,
+}
+
+/// `report`: what status and verdict tell of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// Whether it is kept, and how it is told, who sends SYNs while a drain runs. Default `masked`.
+    pub sources: ReportSources,
+}
+
+/// How it is told who sends SYNs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReportSources {
+    /// Nodes and pods by their addresses; of those outside the cluster only the network, of 24 bits of IPv4 and 48 of IPv6.
+    #[default]
+    Masked,
+    /// IPv4 by its address, IPv6 by its network of 64 bits: they are clients' own, and get into the log.
+    Full,
+    /// Nobody is told of, and none kept. A SYN then contradicts no node's confirmation (C14).
+    Off,
 }
 
 /// `server`: where the agent answers.

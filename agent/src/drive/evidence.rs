@@ -77,6 +77,11 @@ impl Reader {
         self.selected.sensor.probe_at(ports)
     }
 
+    /// The sensor, to tell it what sources to keep.
+    pub(super) fn sensor_mut(&mut self) -> &mut dyn Sensor {
+        self.selected.sensor.as_mut()
+    }
+
     /// Counts a port from now on.
     pub(super) fn watch(&mut self, port: Port) -> Result<(), String> {
         self.watched.insert(port);
