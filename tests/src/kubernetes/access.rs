@@ -38,6 +38,8 @@ pub struct Access {
     directory: PathBuf,
     server: String,
     port: u16,
+    /// A file that names the API server in place of these.
+    kubeconfig: Option<PathBuf>,
 }
 
 // === impl Right ===
@@ -111,7 +113,7 @@ impl Access {
         for (file, text) in [("token", token), ("namespace", "default"), ("ca.crt", &authority)] {
             fs::write(directory.join(file), text).with_context(|| format!("{file} was not written"))?;
         }
-        Ok(Self { directory, server: CONTROL_PLANE_V4.to_string(), port: API_PORT })
+        Ok(Self { directory, server: CONTROL_PLANE_V4.to_string(), port: API_PORT, kubeconfig: None })
     }
 
     /// The same with an API server where there is none: nothing answers.
@@ -121,9 +123,38 @@ impl Access {
         Self { server: "10.10.0.99".to_owned(), ..self.clone() }
     }
 
+    /// The file of a client at this URL that is this `ServiceAccount`.
+    pub(crate) fn kubeconfig(&self, server: &str, authority: &Path) -> Result<PathBuf> {
+        let user = json!({"tokenFile": self.directory.join("token")});
+        self.write("kubeconfig", &json!({"server": server, "certificate-authority": authority}), &user)
+    }
+
+    /// The same through a proxy at this URL, which is this `ServiceAccount` itself.
+    pub(crate) fn through(&self, proxy: &str) -> Result<Self> {
+        let kubeconfig = self.write("proxy.kubeconfig", &json!({"server": proxy}), &json!({}))?;
+        Ok(Self { kubeconfig: Some(kubeconfig), ..self.clone() })
+    }
+
+    fn write(&self, file: &str, cluster: &Value, user: &Value) -> Result<PathBuf> {
+        let path = self.directory.join(file);
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": "lab", "user": user}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+            "current-context": "lab",
+        });
+        fs::write(&path, text.to_string()).with_context(|| format!("{} was not written", path.display()))?;
+        Ok(path)
+    }
+
     /// An agent that has it, as every container of a pod has.
     #[must_use]
     pub fn give_to(&self, config: AgentConfig) -> AgentConfig {
+        if let Some(kubeconfig) = &self.kubeconfig {
+            return config.env("KUBECONFIG", kubeconfig.display().to_string());
+        }
         let directory = self.directory.display().to_string();
         config
             .env("KUBERNETES_SERVICE_HOST", &self.server)

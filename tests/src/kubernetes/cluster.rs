@@ -1,6 +1,7 @@
 //! The whole: a control plane, three nodes, and what tests put into them.
 
 use std::{
+    net::Ipv4Addr,
     path::Path,
     sync::atomic::{AtomicU8, Ordering},
     thread,
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::{
     Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec, Timing,
     WatchProxy,
-    addresses::{API_PORT, CONTROL_PLANE_V4},
+    addresses::{API_PORT, CONTROL_PLANE_V4, node_v4},
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
 };
@@ -85,7 +86,7 @@ impl Cluster {
         for (index, node) in nodes.iter_mut().enumerate() {
             let server = if config.watch_proxy_on == Some(index) {
                 let identity = write_kubeconfig(&control_plane, "watch-proxy", &control_plane::server_url())?;
-                let proxy = WatchProxy::start(node.host(), &identity)?;
+                let proxy = WatchProxy::start(node.host(), Ipv4Addr::LOCALHOST, &identity)?;
                 let server = proxy.url();
                 watch_proxy = Some(proxy);
                 server
@@ -184,6 +185,18 @@ impl Cluster {
     /// When it was not.
     pub fn watch_proxy(&self) -> Result<&WatchProxy> {
         self.watch_proxy.as_ref().context("the cluster was made without a watch proxy")
+    }
+
+    /// What an agent in a pod of a node, numbered from 0, has of the API server through a watch proxy on that node.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such node, or nothing listens there.
+    pub fn watched(&self, access: &Access, node: usize) -> Result<(Access, WatchProxy)> {
+        let node = self.nodes.get(node).with_context(|| format!("there is no node {node}"))?;
+        let identity = access.kubeconfig(&control_plane::server_url(), self.authority())?;
+        let proxy = WatchProxy::start(node.host(), node_v4(node.number), &identity)?;
+        Ok((access.through(&proxy.url())?, proxy))
     }
 
     /// What stands between one kube-proxy and its rules, if it was asked for.
