@@ -10,6 +10,7 @@
 //! | the list of nodes, and who is asked | [`nodes`] |
 //! | which node an address is of | [`places`] |
 //! | health servers (C1, C2, E6) | [`health`] |
+//! | a mesh that takes the pod's connections (W8) | [`mesh`] |
 //! | all of it, for one drain | [`observer`] |
 //! | what `check` tries | [`preflight`](mod@preflight) |
 //!
@@ -21,6 +22,7 @@ pub mod access;
 pub mod convert;
 mod follow;
 pub mod health;
+mod mesh;
 mod nodes;
 mod observer;
 mod own_pod;

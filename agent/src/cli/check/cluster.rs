@@ -1,9 +1,12 @@
 //! What the agent may ask of the cluster, and what the lack of each right costs.
 
+use std::collections::BTreeSet;
+
 use super::table::Line;
 use crate::{
     cluster::{Access, HealthAnswer, OwnPod, Preflight, Tried, preflight},
     config::{Config, FencePlace},
+    core::verdict::NotObserved,
     fence::look::FenceStatus,
 };
 
@@ -47,7 +50,7 @@ pub(super) async fn lines(config: &Config) -> (Vec<Line>, Option<OwnPod>) {
         return (vec![Line::note("routing", found, advice)], None);
     };
     let (mut lines, own) = match preflight(&access, &config.pod, &config.routing).await {
-        Ok(tried) => (of(&access, &tried), tried.own),
+        Ok(tried) => (of(&access, &tried, &config.routing.accept), tried.own),
         Err(error) => (vec![Line::warning("api", error.to_string(), SLICES.without)], None),
     };
     lines.extend(identity(config));
@@ -74,8 +77,8 @@ fn fence(place: &FencePlace, status: Result<String, String>) -> Line {
     }
 }
 
-fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
-    let Preflight { slices, services, nodes, pod, health, own: _ } = tried;
+fn of(access: &Access, tried: &Preflight, accepted: &BTreeSet<String>) -> Vec<Line> {
+    let Preflight { slices, services, nodes, pod, paths, health, own: _ } = tried;
     let mut lines = vec![if access.has_answered() {
         Line::ok("api", format!("the API server answers, {}", access.words()))
     } else {
@@ -83,6 +86,7 @@ fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
         Line::warning("api", found, "an egress policy of the namespace may forbid it; drains end `unverified`")
     }];
     lines.extend([right(&SLICES, slices), right(&SERVICES, services), right(&NODES, nodes), right(&POD, pod)]);
+    lines.extend(paths.iter().map(|path| unseen(path, accepted)));
     lines.extend(health.iter().map(|(count, answer)| match answer {
         HealthAnswer::Status => Line::ok("kube-proxy", format!("{count} of the nodes give a status")),
         HealthAnswer::Other(why) => {
@@ -92,6 +96,20 @@ fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
         }
     }));
     lines
+}
+
+/// W8: a way to the pod that no node's rules speak for.
+fn unseen(path: &NotObserved, accepted: &BTreeSet<String>) -> Line {
+    let NotObserved { what, name, why, .. } = path;
+    let Some(name) = name else {
+        return Line::warning("path", format!("{what}: {why}"), "drains end `unverified` at best");
+    };
+    let entry = format!("{what}/{name}");
+    if accepted.contains(&entry) {
+        return Line::ok("path", format!("{what} {name} is acknowledged (routing.accept)"));
+    }
+    let advice = format!("drains end `unverified` at best; routing.accept: [{entry}] acknowledges it");
+    Line::warning("path", format!("{what} {name}: {why}"), advice)
 }
 
 fn right(right: &Right, tried: &Tried) -> Line {
@@ -123,6 +141,11 @@ fn identity(config: &Config) -> Option<Line> {
 mod tests {
     use super::{super::table::Table, *};
 
+    fn mesh(name: &str) -> NotObserved {
+        let (what, why) = ("mesh".to_owned(), "why".to_owned());
+        NotObserved { what, name: Some(name.to_owned()), family: None, why }
+    }
+
     #[test]
     fn each_right_that_is_missing_says_what_it_costs_and_how_to_give_it() {
         let denied = || Err("services is forbidden".to_owned());
@@ -132,9 +155,16 @@ mod tests {
             nodes: denied(),
             pod: denied(),
             own: None,
+            paths: BTreeSet::from([mesh("istio"), mesh("linkerd")]),
             health: vec![(2, HealthAnswer::Status), (1, HealthAnswer::Other("connection refused".to_owned()))],
         };
-        let text = Table(of(&Access::by_file("/none"), &tried)).to_string();
+        let accepted = BTreeSet::from(["mesh/linkerd".to_owned()]);
+        let text = Table(of(&Access::by_file("/none"), &tried, &accepted)).to_string();
+        assert!(
+            text.contains("mesh istio: why\n") && text.contains("routing.accept: [mesh/istio] acknowledges it"),
+            "{text}"
+        );
+        assert!(text.contains("mesh linkerd is acknowledged"), "{text}");
         let line = |what: &str| text.lines().position(|line| line.contains(what)).expect(what);
         assert!(text.lines().nth(line("endpointslices")).is_some_and(|line| line.starts_with("ok")), "{text}");
         for (what, cost) in [("services", "Local"), ("nodes", "list nodes"), ("pod ", "hostPort")] {
