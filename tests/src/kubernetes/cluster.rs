@@ -187,6 +187,15 @@ impl Cluster {
         self.watch_proxy.as_ref().context("the cluster was made without a watch proxy")
     }
 
+    /// A client that is a `ServiceAccount`, with its rights and no others.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn api_as(&self, access: &Access) -> Result<Api> {
+        Api::connect(self.outside(), &access.kubeconfig(&control_plane::server_url(), self.authority())?)
+    }
+
     /// What an agent in a pod of a node, numbered from 0, has of the API server through a watch proxy on that node.
     ///
     /// # Errors
