@@ -82,6 +82,41 @@ fn a_restart_a_deletion_and_an_eviction_have_the_right_verdicts() -> Result<()> 
     Ok(())
 }
 
+/// Its server is asked every second at the port of its clients until it has ended.
+#[test]
+fn a_kubelet_s_probes_hold_no_drain_unless_they_are_taken_for_clients() -> Result<()> {
+    let cluster = Cluster::with(&ClusterConfig { kubelet: true, ..ClusterConfig::default() })?;
+    cluster.access("agent", &Right::ALL)?;
+    cluster.service(&ServiceSpec::new("web", APP, PORT))?;
+    let create = |name, health| KubeletPod::create(&cluster, name, APP, "agent", health);
+    let (stays, told) = (create("stays", Health::Well)?, create("told", Health::Probed("auto"))?);
+    let taken_for_clients = create("taken-for-clients", Health::Probed("off"))?;
+    for pod in [&stays, &told, &taken_for_clients] {
+        pod.await_ready(1, HOLD)?;
+    }
+    await_condition("an agent that has learnt of the kubelet", HOLD, || {
+        told.status().is_ok_and(|status| status["sensor"]["probes"]["method"] == "controlGroup")
+    })
+    .with_context(|| format!("{:#}", told.status().unwrap_or_default()))?;
+    let ports = told.status()?["sensor"]["probes"]["ports"].clone();
+    ensure!(ports.as_array().is_some_and(|ports| ports.contains(&PORT.into())), "{ports}");
+    told.delete()?;
+    taken_for_clients.delete()?;
+
+    let logs = watch_to_the_end([&told, &taken_for_clients])?;
+    let [told, taken_for_clients] =
+        logs.map(|log| agent_log::verdict(&log).with_context(|| format!("no verdict:\n{log}")));
+    let (told, taken_for_clients) = (told?, taken_for_clients?);
+    let of = |verdict: &Value, class: &str| verdict["listeners"][0]["families"][0][class].as_u64().unwrap_or_default();
+    ensure!(["synced", "unverified"].contains(&told["reason"].as_str().unwrap_or_default()), "{told:#}");
+    ensure!(duration(&told) < GUARD_AND_BOUND.1, "{told:#}");
+    // Every second, of which nothing is a client.
+    ensure!(of(&told, "probe") >= duration(&told) / 1_000 - 1, "{told:#}");
+    ensure!(of(&told, "new") == 0 && !told["notObserved"].to_string().contains("probe"), "{told:#}");
+    ensure!(taken_for_clients["reason"] == "bound" && of(&taken_for_clients, "new") >= 10, "{taken_for_clients:#}");
+    Ok(())
+}
+
 /// Node-pressure eviction: a kubelet calls the hooks of all containers and then stops them (`killContainer`), sets no
 /// `deletionTimestamp`, and tells the API server that the pod has failed only when its containers have ended. Until then its
 /// slices list it ready, and every node goes on sending.

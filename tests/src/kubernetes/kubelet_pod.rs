@@ -1,15 +1,16 @@
 //! One pod on the node that has a kubelet, and the ways in which it or its server may end.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Cluster, Refused, pod_template};
-use crate::{agent_log, wait::await_condition};
+use super::{Cluster, Refused, control_plane, pod_template};
+use crate::{agent_log, http, wait::await_condition};
 
 /// Images are there; a kubelet looks at a new pod every second.
 const START: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(5);
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// A pod with a server and the agent, as a kubelet runs it.
@@ -27,6 +28,8 @@ pub enum Health {
     Well,
     /// Its liveness probe fails once, so many seconds after its start.
     SickOnce(u32),
+    /// Nothing, and the kubelet asks it every second at the port of its clients. The agent has this `listeners.probes`.
+    Probed(&'static str),
 }
 
 // === impl KubeletPod ===
@@ -42,6 +45,7 @@ impl<'a> KubeletPod<'a> {
         let spec = match health {
             Health::Well => spec,
             Health::SickOnce(after) => pod_template::sick_once(spec, after),
+            Health::Probed(probes) => pod_template::probed(spec, probes),
         };
         let metadata = json!({"name": name, "labels": {"app": app}});
         let object = cluster.api().post(PODS, &json!({"metadata": metadata, "spec": spec}))?;
@@ -105,6 +109,19 @@ impl<'a> KubeletPod<'a> {
     pub fn log(&self) -> String {
         let kubelet = self.cluster.kubelet();
         kubelet.and_then(|kubelet| kubelet.log(&self.name, &self.uid, pod_template::AGENT)).unwrap_or_default()
+    }
+
+    /// What the agent says of itself now, asked from the pod's node.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer.
+    pub fn status(&self) -> Result<Value> {
+        let object = self.object()?.with_context(|| format!("{} has gone", self.name))?;
+        let address = object.pointer("/status/podIP").and_then(Value::as_str).context("a Pod without an address")?;
+        let node = self.cluster.node(control_plane::KUBELET_NODE)?;
+        let target = SocketAddr::new(address.parse()?, pod_template::AGENT_PORT);
+        http::get(node.host(), target, "/v1/status", ANSWER)?.json()
     }
 
     /// Waits until the agent has logged a drain's verdict.

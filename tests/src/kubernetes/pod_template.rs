@@ -9,6 +9,9 @@ pub(super) const AGENT: &str = "lastsyn";
 /// The container of the server.
 pub(super) const WEB: &str = "web";
 
+/// The agent's own.
+pub(super) const AGENT_PORT: u16 = 19480;
+
 /// Starts `HAProxy`, which answers with the pod's name.
 const SERVER: &str = "cat > /tmp/haproxy.cfg <<END
 global
@@ -45,8 +48,7 @@ pub(super) fn spec(account: &str, hook: bool) -> Value {
         "securityContext": {"capabilities": {"add": ["BPF", "NET_ADMIN"]}},
         "volumeMounts": socket,
     });
-    // Not over the pod's network: the agent does not tell a kubelet's connections from clients', and one a second would hold
-    // every drain to its bound.
+    // Not over the pod's network, so that no verdict rests on telling probes from clients but where `probed` says so.
     let probe = ["wget", "-q", "-O", "/dev/null", &format!("http://127.0.0.1:{PORT}/")];
     let mut web = json!({
         "name": WEB, "image": WEB_IMAGE, "imagePullPolicy": "Never",
@@ -82,6 +84,22 @@ pub(super) fn sick_once(mut spec: Value, after_seconds: u32) -> Value {
     if let Some(web) = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut) {
         web.insert("command".to_owned(), json!(["sh", "-c", script]));
         web.insert("livenessProbe".to_owned(), probe);
+    }
+    spec
+}
+
+/// The same with a server that the kubelet asks over the pod's network every second, at the port of its clients. It asks the
+/// agent as well, which learns by that where it asks from. `probes` is the agent's `listeners.probes`.
+pub(super) fn probed(mut spec: Value, probes: &str) -> Value {
+    let every_second = |port: u16, path: &str| json!({"httpGet": {"port": port, "path": path}, "periodSeconds": 1});
+    if let Some(web) = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut) {
+        web.insert("readinessProbe".to_owned(), every_second(PORT, "/"));
+    }
+    if let Some(agent) = spec.pointer_mut("/initContainers/0").and_then(Value::as_object_mut) {
+        agent.insert("livenessProbe".to_owned(), every_second(AGENT_PORT, "/healthz"));
+    }
+    if let Some(variables) = spec.pointer_mut("/initContainers/0/env").and_then(Value::as_array_mut) {
+        variables.push(json!({"name": "LASTSYN_LISTENERS_PROBES", "value": probes}));
     }
     spec
 }

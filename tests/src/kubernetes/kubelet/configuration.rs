@@ -2,13 +2,14 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::image::PAUSE_IMAGE;
+use super::{control_groups::ControlGroups, image::PAUSE_IMAGE};
 use crate::kubernetes::{Node, addresses::pod_ranges, binaries};
 
 /// Below the kubelet's directory: what containers write.
@@ -28,7 +29,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Writes them for a node.
-    pub(super) fn write(directory: &Path, node: &Node, authority: &Path, control_group: &str) -> Result<Self> {
+    pub(super) fn write(directory: &Path, node: &Node, authority: &Path, groups: &ControlGroups) -> Result<Self> {
         let make = |name: &str| -> Result<PathBuf> {
             let path = directory.join(name);
             fs::create_dir_all(&path).with_context(|| format!("{} was not made", path.display()))?;
@@ -40,11 +41,16 @@ impl Files {
         };
         let (images, root, networks) = (make("images")?, make("root")?, make("networks")?);
         let socket = directory.join("containerd.sock");
-        let containerd = containerd(directory, &socket, &networks)?;
+        let runtime = binaries::find_runtime("runc")?;
+        let runtime = match groups.own() {
+            Some(own) => starts_among_pods(directory, &own.pods, &runtime)?,
+            None => runtime,
+        };
+        let containerd = containerd(directory, &socket, &networks, &runtime)?;
         write(networks.join("10-lab.conflist"), network(node, directory))?;
         Ok(Self {
             containerd: write(directory.join("containerd.toml"), containerd)?,
-            kubelet: write(directory.join("kubelet.json"), kubelet(directory, &socket, authority, control_group))?,
+            kubelet: write(directory.join("kubelet.json"), kubelet(directory, &socket, authority, groups.path()))?,
             socket,
             images,
             root,
@@ -53,10 +59,20 @@ impl Files {
     }
 }
 
-fn containerd(directory: &Path, socket: &Path, networks: &Path) -> Result<String> {
+/// The runtime, which moves itself to the control group of the pods before it makes one of their processes.
+fn starts_among_pods(directory: &Path, group: &Path, runtime: &Path) -> Result<PathBuf> {
+    let script = directory.join("runc");
+    let text = format!("#!/bin/sh\necho 0 > '{}'\nexec '{}' \"$@\"\n", group.display(), runtime.display());
+    fs::write(&script, text).with_context(|| format!("{} was not written", script.display()))?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("{} was not made executable", script.display()))?;
+    Ok(script)
+}
+
+fn containerd(directory: &Path, socket: &Path, networks: &Path, runtime: &Path) -> Result<String> {
     let programs = binaries::runtime_directory()?;
-    let (directory, socket, networks, programs) =
-        (directory.display(), socket.display(), networks.display(), programs.display());
+    let (directory, socket, networks, programs, runtime) =
+        (directory.display(), socket.display(), networks.display(), programs.display(), runtime.display());
     // A sandbox's `oom_score_adj` of -998 needs a capability that the lab may not have.
     Ok(format!(
         "version = 2
@@ -77,7 +93,7 @@ snapshotter = \"overlayfs\"
 [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]
 runtime_type = \"io.containerd.runc.v2\"
 [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc.options]
-BinaryName = \"{programs}/runc\"
+BinaryName = \"{runtime}\"
 SystemdCgroup = false
 "
     ))

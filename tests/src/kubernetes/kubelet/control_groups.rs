@@ -1,4 +1,4 @@
-//! The control groups below which a kubelet makes those of its pods.
+//! The control groups of a kubelet, and those below which it makes those of its pods.
 
 use std::{
     fs, io,
@@ -8,24 +8,38 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::wait::await_condition;
+use crate::{control_group, wait::await_condition};
 
 const MOUNT: &str = "/sys/fs/cgroup";
+const PROCESSES: &str = "cgroup.procs";
 /// How long the kernel may take to empty the groups of processes that were killed.
 const EMPTY: Duration = Duration::from_secs(10);
 
-/// One group of a name in every hierarchy. Dropped, they are gone, with all below them.
+/// One group of a name in every hierarchy, for pods; and one for the kubelet itself. Dropped, they are gone, with all below
+/// them.
 #[derive(Debug)]
 pub(super) struct ControlGroups {
     path: String,
     directories: Vec<PathBuf>,
+    /// In the hierarchy of version 2, where there is one.
+    own: Option<Own>,
+}
+
+/// What is as on a node whose only hierarchy is that of version 2: the kubelet in a group of its own, beside that of the
+/// pods. A runtime that manages groups of version 1 puts nothing there.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    /// Writing a 0 there moves the writer to the kubelet's group.
+    pub(super) kubelet: PathBuf,
+    /// The same for the group of the pods.
+    pub(super) pods: PathBuf,
 }
 
 // === impl ControlGroups ===
 
 impl ControlGroups {
     pub(super) fn new(name: &str) -> Result<Self> {
-        let mut groups = Self { path: format!("/{name}"), directories: Vec::new() };
+        let mut groups = Self { path: format!("/{name}"), directories: Vec::new(), own: None };
         for hierarchy in hierarchies()? {
             let directory = hierarchy.join(name);
             fs::create_dir(&directory).with_context(|| format!("{} was not made", directory.display()))?;
@@ -40,7 +54,21 @@ impl ControlGroups {
                 }
             }
         }
+        if let Some(mount) = control_group::mount() {
+            let (node, pods) = (mount.join(format!("{name}-node")), mount.join(name).join("pods"));
+            groups.directories.push(node.clone());
+            let kubelet = node.join("kubelet");
+            for directory in [&kubelet, &pods] {
+                fs::create_dir_all(directory).with_context(|| format!("{} was not made", directory.display()))?;
+            }
+            groups.own = Some(Own { kubelet: kubelet.join(PROCESSES), pods: pods.join(PROCESSES) });
+        }
         Ok(groups)
+    }
+
+    /// Where the kubelet and the processes of pods are to be.
+    pub(super) fn own(&self) -> Option<&Own> {
+        self.own.as_ref()
     }
 
     /// The name by which a kubelet is told of them.

@@ -2,7 +2,7 @@
 //!
 //! Both run in one process-id and mount namespace, whose first process is a shell. When that ends, the kernel ends all
 //! containers and undoes all mounts, so that nothing is left of them. Their control groups are below one that has the
-//! lab's name.
+//! lab's name; that of the kubelet is beside it.
 
 mod configuration;
 mod control_groups;
@@ -24,6 +24,7 @@ const START: Duration = Duration::from_mins(1);
 
 /// What the first process does. Everything that would be left on the machine is hidden behind file systems of its own.
 const INIT: &str = "set -e
+[ -z \"$9\" ] || echo 0 > \"$9\"
 mount --make-rshared /
 for directory in /run /var/lib /var/log; do mount -t tmpfs lab $directory; done
 containerd --config \"$1\" &
@@ -53,7 +54,7 @@ impl Kubelet {
         let host = node.host();
         let control_groups = ControlGroups::new(host.name())?;
         let directory = host.directory().join("kubelet");
-        let files = Files::write(&directory, node, authority, control_groups.path())?;
+        let files = Files::write(&directory, node, authority, &control_groups)?;
         image::write_all(&files.images)?;
         let mut command = host.command("unshare")?;
         command
@@ -64,6 +65,7 @@ impl Kubelet {
             .arg(node.name())
             .arg(node.addresses().map(|address| address.to_string()).join(","))
             .arg(&files.root)
+            .arg(control_groups.own().map(|own| own.kubelet.as_os_str()).unwrap_or_default())
             .env_clear()
             .env("PATH", search_path()?);
         let process = Process::start(format!("kubelet and containerd in {}", host.role()), &mut command)?;
