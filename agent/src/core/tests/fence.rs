@@ -213,3 +213,20 @@ fn c12_what_the_fence_cannot_observe_is_named_in_its_words() {
         ("node", Some("other"), "it answers as Cilium does")
     );
 }
+
+#[test]
+fn c12_a_node_that_the_fence_cannot_observe_and_that_answers_us_is_awaited() {
+    let mut world = World::at_rest(fenced());
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.say(ClusterEvent::FenceAnswers);
+    for name in ["here", "there"] {
+        world.health(name, false);
+        fence_finds(&mut world, name, FenceReach::Unobservable("it does not answer the fence".to_owned()));
+    }
+    world.run_to(30_000);
+    assert_eq!(world.holding(), [Condition::Routing], "its kube-proxy has told us when it last wrote its rules");
+    world.syncs(45_000);
+    assert_eq!(world.answers[0].reason(), Reason::Synced);
+}
