@@ -36,6 +36,7 @@ impl Since {
 
 /// From when on no attempt came, as far as is known, on one listener and family. `None`: that is not known.
 pub(super) fn quiet_from(port: Port, family: Family, evidence: &Evidence, since: Since) -> Option<Monotonic> {
+    // The counters that speak in the place of a sensor that is not trusted know of TCP alone.
     if since.unknown(evidence) || (since.untrusted && port.protocol() == Protocol::Udp) {
         return None;
     }
@@ -43,8 +44,6 @@ pub(super) fn quiet_from(port: Port, family: Family, evidence: &Evidence, since:
     let known_from = match &evidence.sensor {
         // What the sensor did not count it cannot know to be quiet.
         SensorState::Proven { since: proven, .. } => Some((*proven).max(attempts?.watched_since)),
-        // The counters that then speak in its place know of TCP alone.
-        SensorState::Unproven { .. } if port.protocol() == Protocol::Udp => return None,
         SensorState::Unproven { .. } => None,
     };
     let last = attempts.and_then(|attempts| attempts.families.get(family).last());

@@ -111,3 +111,13 @@ fn ages_are_told_from_the_last_reading_and_not_past_it() {
     assert_eq!((answered.at, answered.reason(), counts.quiet), (at(5000), Reason::Bound, false));
     assert_eq!((counts.new, counts.last_attempt_ago_ms), (Some(48), Some(100)), "read at 4900");
 }
+
+#[test]
+fn probes_are_counted_where_one_was_told_and_are_null_where_none_was() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.truth.syn_of(Class::Probe, port(80), Family::V4, world.now);
+    world.look();
+    let families = &world.core.listeners()[0].families;
+    assert_eq!((families[0].probe, families[1].probe), (Some(1), None));
+}

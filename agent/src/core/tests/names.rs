@@ -1,10 +1,18 @@
 //! Names that other people's tools depend on, where they are not made by serde.
 
+use std::time::Duration;
+
 use super::{
     truth::port,
     world::{World, settings},
 };
-use crate::core::{class::Class, clock::Monotonic, verdict::Strategy};
+use crate::core::{
+    class::Class,
+    clock::Monotonic,
+    listener::{Port, Protocol},
+    pace::Pace,
+    verdict::Strategy,
+};
 
 #[test]
 fn classes_have_the_names_of_verdicts_and_metrics() {
@@ -15,6 +23,28 @@ fn classes_have_the_names_of_verdicts_and_metrics() {
 #[test]
 fn a_port_is_written_as_its_number() {
     assert_eq!(format!("{:>5}", port(443)), "  443");
+}
+
+#[test]
+fn what_is_no_port_is_told_what_one_looks_like() {
+    for wrong in ["true", "0", "70000"] {
+        let refused = serde_json::from_str::<Port>(wrong).map_err(|error| error.to_string());
+        assert!(refused.as_ref().is_err_and(|why| why.contains("443")), "{wrong}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_datagram_is_not_known_to_be_sent_again_or_stray_or_a_probe() {
+    let of_datagrams = [Class::New, Class::Refused, Class::Opaque, Class::Ignored];
+    for class in Class::ALL {
+        assert!(Protocol::Tcp.tells(class));
+        assert_eq!(Protocol::Udp.tells(class), of_datagrams.contains(&class), "{class:?}");
+    }
+}
+
+#[test]
+fn a_pace_keeps_the_period_that_it_was_made_with() {
+    assert_eq!(Pace::new(Duration::from_secs(7)).period(), Duration::from_secs(7));
 }
 
 #[test]
