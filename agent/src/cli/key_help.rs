@@ -108,6 +108,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "How SYNs are seen: tcx, clsact or cgroup (eBPF), packet, or counters; auto: the best that can be had",
     ),
     ("server.address", "Where the agent answers HTTP"),
+    ("server.hookFrom", "Who may call the hook over HTTP: pod, or node: kubelet's httpGet hook too"),
     ("server.socket", "Unix socket with the same answers; \"\": none"),
 ];
 

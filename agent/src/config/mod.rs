@@ -33,8 +33,8 @@ pub use self::{
     fence::{Fence, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
     model::{
-        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,
-        Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, Watch,
+        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, HookFrom, Listeners, Log, LogFormat,
+        MaxWait, Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},

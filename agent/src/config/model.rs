@@ -231,6 +231,21 @@ pub struct Server {
     /// A unix socket with the same answers, at most 107 bytes; `""` is none. Default `/run/lastsyn/hook.sock`.
     #[serde(with = "socket")]
     pub socket: Option<PathBuf>,
+    /// Who may call the hook over HTTP (`/drain`), beside the unix socket. Default `pod`: over loopback and the pod's own
+    /// addresses.
+    pub hook_from: HookFrom,
+}
+
+/// Who may call the hook over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookFrom {
+    /// The pod itself.
+    #[default]
+    Pod,
+    /// Also processes of the pod's node, kubelet with its `httpGet` hook among them, and pods with `hostNetwork` there. Only
+    /// the sensors `tcx` and `clsact` know them.
+    Node,
 }
 
 /// `log`: what the agent logs, on standard error.
@@ -329,7 +344,11 @@ impl Default for Sensor {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(), socket: Some(DEFAULT_SOCKET.into()) }
+        Self {
+            address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(),
+            socket: Some(DEFAULT_SOCKET.into()),
+            hook_from: HookFrom::Pod,
+        }
     }
 }
 

@@ -132,6 +132,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let now = clock::now();
     let mut reader = Reader::new(selected, interfaces);
     probes::apply(&mut reader, &config.listeners.probes, None);
+    probes::warn_of_unknown_callers(&reader, config.server.hook_from);
     let agent = Agent {
         core: Core::new(settings(&config, routing), now),
         cluster,
@@ -329,6 +330,10 @@ impl Agent {
             }
             Request::Mark => self.handle(Event::OwnHookCalled),
             Request::KubeletAsked(asker) => probes::kubelet_asked(&mut self.reader, asker),
+            Request::IsOfThisNode { asker, answer } => {
+                // Nobody waits any more if this fails.
+                answer.send(probes::is_of_this_node(&self.reader, asker)).ok();
+            }
             Request::Leave(caller) => {
                 if self.waiting.remove(&caller).is_some() {
                     self.handle(Event::HookLeft { caller });

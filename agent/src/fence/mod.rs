@@ -98,7 +98,7 @@ pub async fn run(config: Config) -> Result<(), FenceError> {
     let (requests, received) = mpsc::channel(WAITING);
     let desk = server::Desk { requests: requests.clone(), metrics: Arc::clone(&metrics) };
     let (_nobody, inside) = watch::channel(Vec::new());
-    let address = config::Server { address: config.fence.address, socket: None };
+    let address = config::Server { address: config.fence.address, socket: None, ..config::Server::default() };
     let server = listen::start(&address, &server::router(desk), inside, LIMITS).await?;
 
     let identity = identity(&config);

@@ -87,6 +87,20 @@ pub trait Sensor {
         Ok(Kept::default())
     }
 
+    /// Whether it can know which process sent a SYN.
+    fn knows_senders(&self) -> bool {
+        false
+    }
+
+    /// Whether a process of this node opened a connection to the agent's own port, as far as is known.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not say.
+    fn is_of_this_node(&self, _asker: Asker) -> Result<bool, String> {
+        Ok(false)
+    }
+
     /// Counts a port from now on.
     ///
     /// # Errors

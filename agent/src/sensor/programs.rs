@@ -11,7 +11,7 @@ use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 use super::{
     counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
     hook::{AttachError, Hook, Look},
-    kubelet::{Asker, Kubelet, ProbeStatus},
+    kubelet::{self, Asker, Kubelet, ProbeStatus},
     maps,
     object::Loaded,
     program_log::ProgramLog,
@@ -211,7 +211,7 @@ impl Sensor for Programs {
     }
 
     fn probes(&self) -> ProbeStatus {
-        if self.hook.is_on_interfaces() { self.kubelet.status() } else { ProbeStatus::unsupported() }
+        if self.knows_senders() { self.kubelet.status() } else { ProbeStatus::unsupported() }
     }
 
     fn probe_at(&mut self, ports: &[ProbePort]) -> Result<(), String> {
@@ -232,6 +232,14 @@ impl Sensor for Programs {
 
     fn sources(&self) -> Result<Kept, String> {
         self.sources.read(&self.loaded, &self.slots).map_err(|error| error.to_string())
+    }
+
+    fn knows_senders(&self) -> bool {
+        self.hook.is_on_interfaces()
+    }
+
+    fn is_of_this_node(&self, asker: Asker) -> Result<bool, String> {
+        kubelet::is_of_this_node(&self.loaded, asker).map_err(|error| error.to_string())
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {
