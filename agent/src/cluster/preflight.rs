@@ -28,7 +28,7 @@ use super::{
     refusal::Refusal,
 };
 use crate::{
-    config::{Pod, Routing},
+    config::{Pod, Routing, RoutingSource},
     core::{cluster::HealthOutcome, termination::PodRead, verdict::NotObserved},
 };
 
@@ -48,8 +48,8 @@ pub struct Preflight {
     pub slices: Tried,
     /// List and watch of Services.
     pub services: Tried,
-    /// List of nodes.
-    pub nodes: Tried,
+    /// List of nodes; `None` where the fence alone has it.
+    pub nodes: Option<Tried>,
     /// Get of the own pod.
     pub pod: Tried,
     /// What it is like, where it may be read.
@@ -92,11 +92,17 @@ pub async fn preflight(access: &Access, pod: &Pod, routing: &Routing) -> Result<
             Err(refusal) => Err(refusal.words().to_owned()),
         }
     };
-    let (slices, services, own, targets) =
-        tokio::join!(slices, services, own, targets(Api::<ApiNode>::all(client.clone())));
+    let nodes = async {
+        match routing.source {
+            RoutingSource::Fence => None,
+            RoutingSource::Api => Some(targets(Api::<ApiNode>::all(client.clone())).await),
+        }
+    };
+    let (slices, services, own, targets) = tokio::join!(slices, services, own, nodes);
     let (nodes, health) = match targets {
-        Ok(targets) => (Ok(format!("{} nodes seen", targets.len())), ask_all(&targets, routing).await),
-        Err(refusal) => (Err(refusal.words().to_owned()), Vec::new()),
+        None => (None, Vec::new()),
+        Some(Ok(targets)) => (Some(Ok(format!("{} nodes seen", targets.len()))), ask_all(&targets, routing).await),
+        Some(Err(refusal)) => (Some(Err(refusal.words().to_owned())), Vec::new()),
     };
     let (pod, own, paths) = match own {
         Ok((found, own, paths)) => (Ok(found), own, paths),

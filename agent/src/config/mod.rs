@@ -30,7 +30,7 @@ pub use self::{
     duration::{DurationError, LONGEST, format as format_duration, parse as parse_duration},
     environment::variables,
     error::ConfigError,
-    fence::{Fence, FencePlace, FenceUrl},
+    fence::{Fence, FenceCallers, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
     model::{
         AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, HookFrom, Listeners, Log, LogFormat,
@@ -41,7 +41,7 @@ pub use self::{
     ports::PortError,
     probes::Probes,
     proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
-    routing::{LoadBalancer, Pod, Poll, Routing},
+    routing::{LoadBalancer, Pod, Poll, Routing, RoutingSource},
     url::{Url, UrlError},
 };
 

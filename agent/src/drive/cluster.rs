@@ -36,7 +36,7 @@ pub(super) struct Cluster {
 
 /// By the configuration and the environment; `None` where it is not watched.
 pub(super) fn cluster(config: &Config) -> Option<Cluster> {
-    let access = Access::by_environment().filter(|_| config.routing.enabled)?;
+    let access = Access::of(config).filter(|_| config.routing.enabled)?;
     tracing::info!(
         api = access.words(),
         pod = config.pod.name,

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::{
-    Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec, Timing,
-    WatchProxy,
+    Access, Api, Endpoint, FenceRight, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec,
+    Timing, WatchProxy,
     addresses::{API_PORT, CONTROL_PLANE_V4, node_v4},
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
@@ -253,7 +253,16 @@ impl Cluster {
     ///
     /// When the API server does not take it.
     pub fn fence_access(&self, name: &str) -> Result<Access> {
-        Access::grant_fence(self.api(), name, self.lab.directory(), self.authority())
+        self.fence_access_in("default", name, &FenceRight::DOOR)
+    }
+
+    /// The same for one that writes in a namespace, with some of the rights that it has everywhere.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take it.
+    pub fn fence_access_in(&self, namespace: &str, name: &str, asks: &[FenceRight]) -> Result<Access> {
+        Access::grant_fence(self.api(), (name, namespace), asks, self.lab.directory(), self.authority())
             .with_context(|| format!("no ServiceAccount {name}"))
     }
 
