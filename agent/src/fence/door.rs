@@ -34,8 +34,9 @@ use crate::{
 /// How many slices a page has: one of a thousand endpoints has some 300 KiB.
 const PAGE: u32 = 100;
 
-/// How long a page may take, and all of it.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(6));
+/// How long a page may take, and all of it. An agent takes a fence that says nothing for three seconds for gone: it is told why
+/// before that.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(2500));
 
 /// How many namespaces are read at once.
 const AT_ONCE: usize = 4;

@@ -9,7 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{
+    Stream, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{
     Api, Resource,
@@ -25,25 +29,29 @@ use crate::cluster::Refusal;
 /// How many objects a page of the API server has: in full, and by their metadata.
 const PAGES: (u32, u32) = (100, 500);
 
+/// An answer on its way. Boxed, as the types of requests within requests grow beyond what compiles in seconds.
+pub(super) type Answer<'a> = BoxFuture<'a, Result<Response, Refusal>>;
+
 /// The Services of the namespace.
-pub(super) async fn services(
-    window: &Window,
-    api: Api<Service>,
-    asking: Asking,
-    request: Request,
-) -> Result<Response, Refusal> {
-    match request.watch {
-        Some(from) => watch(api, asking, from, |service| Some(view::service(service))).await,
-        None if request.metadata_only => names(&api, &asking).await,
-        None => {
-            let list = list(window, &api, &asking, None).await?;
-            Ok(Json(shown(list, view::service)).into_response())
+pub(super) fn services(window: &Window, api: Api<Service>, asking: Asking, request: Request) -> Answer<'_> {
+    Box::pin(async move {
+        match request.watch {
+            Some(from) => watch(api, asking, from, |service| Some(view::service(service))).await,
+            None if request.metadata_only => names(&api, &asking).await,
+            None => {
+                let list = list(window, &api, &asking, None).await?;
+                Ok(Json(shown(list, view::service)).into_response())
+            }
         }
-    }
+    })
 }
 
 /// The slices of the namespace: in full those of the Services that list the pod.
-pub(super) async fn slices(
+pub(super) fn slices(window: &Window, api: Api<EndpointSlice>, asking: Asking, request: Request) -> Answer<'_> {
+    Box::pin(slices_for(window, api, asking, request))
+}
+
+async fn slices_for(
     window: &Window,
     api: Api<EndpointSlice>,
     asking: Asking,
@@ -92,14 +100,26 @@ fn shown<K: Clone>(mut list: ObjectList<K>, show: impl Fn(&K) -> K) -> ObjectLis
 }
 
 /// Everything, as of now or as of a version.
-async fn list<K>(
+fn list<'a, K>(
+    window: &'a Window,
+    api: &'a Api<K>,
+    asking: &'a Asking,
+    version: Option<&'a str>,
+) -> BoxFuture<'a, Result<ObjectList<K>, Refusal>>
+where
+    K: Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    Box::pin(list_all(window, api, asking, version))
+}
+
+async fn list_all<K>(
     window: &Window,
     api: &Api<K>,
     asking: &Asking,
     version: Option<&str>,
 ) -> Result<ObjectList<K>, Refusal>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     // It is never closed.
     let _turn = window.lists.acquire().await.map_err(|_closed| Refusal::timed_out())?;
@@ -130,9 +150,16 @@ where
 }
 
 /// Names and versions.
-async fn names<K>(api: &Api<K>, asking: &Asking) -> Result<Response, Refusal>
+fn names<'a, K>(api: &'a Api<K>, asking: &'a Asking) -> Answer<'a>
 where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    Box::pin(all_names(api, asking))
+}
+
+async fn all_names<K>(api: &Api<K>, asking: &Asking) -> Result<Response, Refusal>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let mut page = ListParams::default().limit(PAGES.1);
     let mut all: Option<ObjectList<PartialObjectMeta<K>>> = None;
@@ -157,14 +184,26 @@ where
 }
 
 /// A watch, event by event. Where `show` has nothing to show, it has expired.
-async fn watch<K>(
+fn watch<K>(
+    api: Api<K>,
+    asking: Asking,
+    from: Watch,
+    show: impl Fn(&K) -> Option<K> + Send + Sync + 'static,
+) -> Answer<'static>
+where
+    K: Clone + DeserializeOwned + Serialize + Debug + Send + Sync + 'static,
+{
+    Box::pin(watch_from(api, asking, from, show))
+}
+
+async fn watch_from<K>(
     api: Api<K>,
     asking: Asking,
     from: Watch,
     show: impl Fn(&K) -> Option<K> + Send + Sync + 'static,
 ) -> Result<Response, Refusal>
 where
-    K: Clone + DeserializeOwned + Serialize + Debug + Send + 'static,
+    K: Clone + DeserializeOwned + Serialize + Debug + Send + Sync + 'static,
 {
     asking.access.turn().await;
     let parameters = WatchParams::default().timeout(from.seconds);
@@ -172,17 +211,18 @@ where
         Ok(events) => events.map_err(|error| Refusal::from(&error))?.boxed(),
         Err(_elapsed) => return Err(Refusal::timed_out()),
     };
-    let lines = lines(events, show);
+    let lines = lines(events, show).boxed();
+    let pass = asking.pass;
     // The pass is given back when the answer has ended.
-    let held = stream::unfold((Box::pin(lines), asking.pass), async |(mut lines, pass)| {
-        let line = lines.next().await?;
-        Some((Ok::<_, Infallible>(line), (lines, pass)))
+    let held = lines.map(move |line| {
+        let _held = &pass;
+        Ok::<_, Infallible>(line)
     });
     Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(held)).into_response())
 }
 
 fn lines<K: Clone + Serialize>(
-    events: impl Stream<Item = kube::Result<WatchEvent<K>>> + Unpin,
+    events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
     show: impl Fn(&K) -> Option<K>,
 ) -> impl Stream<Item = Bytes> {
     stream::unfold(Some((events, show)), async |going| {
