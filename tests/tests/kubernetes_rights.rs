@@ -131,6 +131,9 @@ fn the_rights_are_exactly_those_of_the_documented_calls() -> Result<()> {
     }
     ensure!(is_denied(api.delete(&own, None)), "its own pod may be deleted");
     ensure!(is_denied(api.patch(&own, &json!({"metadata": {"labels": {"a": "b"}}}))), "its own pod may be changed");
-    ensure!(is_denied(api.post(slices, &json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": []}))), "slices may be written");
+    ensure!(
+        is_denied(api.post(slices, &json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": []}))),
+        "slices may be written"
+    );
     Ok(())
 }

@@ -183,8 +183,7 @@ mod tests {
             paths: BTreeSet::from([mesh("istio"), mesh("linkerd")]),
             health: vec![(2, HealthAnswer::Status), (1, HealthAnswer::Other("connection refused".to_owned()))],
         };
-        let routing =
-            Routing { accept: BTreeSet::from(["mesh/linkerd".to_owned()]), ..crate::config::Config::default().routing };
+        let routing = Routing { accept: BTreeSet::from(["mesh/linkerd".to_owned()]), ..Config::default().routing };
         let text = Table(of(&Access::by_file("/none"), &routing, &tried)).to_string();
         assert!(
             text.contains("mesh istio: why\n") && text.contains("routing.accept: [mesh/istio] acknowledges it"),
