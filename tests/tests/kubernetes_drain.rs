@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lastsyn_tests::{
     AgentConfig,
     kubernetes::{Cluster, Mode, PORT, PodSpec, Right, ServiceSpec, Workload},
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// No drain lasts longer: its bound is 20 s.
 const BOUND: Duration = Duration::from_secs(30);
+const TRIES: u32 = 3;
 
 /// Two pods behind a Service, and the drain of the first.
 fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
@@ -34,11 +35,25 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     Ok((cluster, ended.verdict))
 }
 
+/// A node that has written its rules before the agent first asks it shows nothing, and is only waited for: one drain in 60
+/// meets one where the machine is idle. That is no fault, and not what is to be shown here.
+fn synced(mode: Mode) -> Result<Value> {
+    for _ in 0..TRIES {
+        let (_cluster, verdict) = drain(mode, &Right::ALL)?;
+        if verdict["reason"] == "synced" {
+            return Ok(verdict);
+        }
+        let missed = verdict["notObserved"].as_array().context("no list")?;
+        let waited = missed.iter().all(|entry| entry["what"] == "sync" && entry["why"] == "only waited for");
+        ensure!(verdict["reason"] == "unverified" && waited && !missed.is_empty(), "{verdict:#}");
+    }
+    bail!("none of {TRIES} drains ended by what every node has shown")
+}
+
 #[test]
 fn a_drain_ends_by_what_every_node_has_shown() -> Result<()> {
     for mode in [Mode::Nftables, Mode::Iptables] {
-        let (_cluster, verdict) = drain(mode, &Right::ALL)?;
-        ensure!(verdict["reason"] == "synced", "{verdict:#}");
+        let verdict = synced(mode)?;
         let nodes = &verdict["routing"]["nodes"];
         ensure!(nodes["total"] == 6 && nodes["assumed"] == 6, "{verdict:#}");
         let services = verdict["routing"]["services"].as_array().context("Services")?;

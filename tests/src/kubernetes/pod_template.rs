@@ -103,7 +103,8 @@ pub(super) fn hook_over_http(mut spec: Value) -> Value {
 /// The same with a server that the kubelet asks over the pod's network every second, at the port of its clients. It asks the
 /// agent as well, which learns by that where it asks from. `probes` is the agent's `listeners.probes`.
 pub(super) fn probed(mut spec: Value, probes: &str) -> Value {
-    let every_second = |port: u16, path: &str| json!({"httpGet": {"port": port, "path": path}, "periodSeconds": 1});
+    // However late an answer is on a busy machine, nothing is to be restarted for it.
+    let every_second = |port: u16, path: &str| json!({"httpGet": {"port": port, "path": path}, "periodSeconds": 1, "failureThreshold": 60});
     if let Some(web) = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut) {
         web.insert("readinessProbe".to_owned(), every_second(PORT, "/"));
     }
