@@ -73,6 +73,8 @@ pub(crate) async fn exchange(method: &Method, target: SocketAddr, path: &str, bo
         .uri(path)
         .header(header::HOST, target.to_string())
         .header(header::CONNECTION, "close")
+        // Nobody takes an empty body for JSON, and who takes text does not look.
+        .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(Bytes::copy_from_slice(body.as_bytes())))?;
     let answer = async {
         let response = sender.send_request(request).await?;

@@ -84,14 +84,15 @@ fn a_restart_a_deletion_and_an_eviction_have_the_right_verdicts() -> Result<()> 
 
 /// Its server is asked every second at the port of its clients until it has ended.
 #[test]
-fn a_kubelet_s_probes_hold_no_drain_unless_they_are_taken_for_clients() -> Result<()> {
+fn a_kubelet_s_probes_hold_no_drain_unless_they_are_taken_for_clients_and_its_hook_over_http_does() -> Result<()> {
     let cluster = Cluster::with(&ClusterConfig { kubelet: true, ..ClusterConfig::default() })?;
     cluster.access("agent", &Right::ALL)?;
     cluster.service(&ServiceSpec::new("web", APP, PORT))?;
     let create = |name, health| KubeletPod::create(&cluster, name, APP, "agent", health);
     let (stays, told) = (create("stays", Health::Well)?, create("told", Health::Probed("auto"))?);
     let taken_for_clients = create("taken-for-clients", Health::Probed("off"))?;
-    for pod in [&stays, &told, &taken_for_clients] {
+    let called = create("called", Health::HookOverHttp)?;
+    for pod in [&stays, &told, &taken_for_clients, &called] {
         pod.await_ready(1, HOLD)?;
     }
     await_condition("an agent that has learnt of the kubelet", HOLD, || {
@@ -100,13 +101,17 @@ fn a_kubelet_s_probes_hold_no_drain_unless_they_are_taken_for_clients() -> Resul
     .with_context(|| format!("{:#}", told.status().unwrap_or_default()))?;
     let ports = told.status()?["sensor"]["probes"]["ports"].clone();
     ensure!(ports.as_array().is_some_and(|ports| ports.contains(&PORT.into())), "{ports}");
-    told.delete()?;
-    taken_for_clients.delete()?;
+    for pod in [&told, &taken_for_clients, &called] {
+        pod.delete()?;
+    }
 
-    let logs = watch_to_the_end([&told, &taken_for_clients])?;
-    let [told, taken_for_clients] =
-        logs.map(|log| agent_log::verdict(&log).with_context(|| format!("no verdict:\n{log}")));
-    let (told, taken_for_clients) = (told?, taken_for_clients?);
+    let logs = watch_to_the_end([&told, &taken_for_clients, &called])?;
+    // A hook that was refused would have let the server go at once, without a drain.
+    ensure!(steps(&logs[2]).starts_with(&[Step::Hook, Step::Withdrawn, Step::Answered]), "{}", logs[2]);
+    let verdict = |log: &String| agent_log::verdict(log).with_context(|| format!("no verdict:\n{log}"));
+    let [told, taken_for_clients, called] = logs.each_ref().map(verdict);
+    let (told, taken_for_clients, called) = (told?, taken_for_clients?, called?);
+    ensure!(["synced", "unverified"].contains(&called["reason"].as_str().unwrap_or_default()), "{called:#}");
     let of = |verdict: &Value, class: &str| verdict["listeners"][0]["families"][0][class].as_u64().unwrap_or_default();
     ensure!(["synced", "unverified"].contains(&told["reason"].as_str().unwrap_or_default()), "{told:#}");
     ensure!(duration(&told) < GUARD_AND_BOUND.1, "{told:#}");

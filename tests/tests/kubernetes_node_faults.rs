@@ -16,6 +16,8 @@ const HOOK: Duration = Duration::from_mins(1);
 const LATE: Duration = Duration::from_secs(3);
 /// As the operator of such nodes has to say it.
 const SYNC_TIME: &str = "5s";
+/// The same of nodes whose watch stands still for [`LATE`] and expires then.
+const WATCH_LAG: &str = "8s";
 
 fn scene(mode: Mode) -> Result<Scene> {
     let config = ClusterConfig { mode, rule_writer_on: Some(2), ..ClusterConfig::default() };
@@ -86,6 +88,37 @@ fn nftables_a_node_that_writes_late_is_waited_for() {
 #[test]
 fn iptables_a_node_that_writes_late_is_waited_for() {
     a_node_that_writes_late_is_waited_for(Mode::Iptables).unwrap();
+}
+
+/// The API server has forgotten where the node's watch was (410): kube-proxy lists anew, and hears of the withdrawal by that.
+fn a_node_whose_watch_expires_confirms_only_by_its_list(mode: Mode) -> Result<()> {
+    let config = ClusterConfig { mode, watch_proxy_on: Some(2), ..ClusterConfig::default() };
+    let scene = Scene::up(&config, |service| service)?;
+    // The node hears of it later than is assumed where nothing else is configured.
+    let workload = scene.workload(0, "drains", patient().env("LASTSYN_ROUTING_WATCH_LAG", WATCH_LAG))?;
+    let (node, proxy) = (last(&scene)?, scene.cluster.watch_proxy()?);
+    proxy.stall("endpointslices");
+    let stopping = workload.delete()?;
+    wait_until(stopping.deleted_at, LATE)?;
+    ensure!(routes(node, &workload)? && stopping.holds()?, "the node has heard of it, or is not waited for");
+    let expired_at = monotonic_now();
+    proxy.expire("endpointslices");
+    let routed = hold_under_churn(&scene, &stopping, node, &workload)?;
+    let ended = stopping.finish(HOOK)?;
+    ensure!(!proxy.is_expired(), "the node has not listed again: nothing is shown");
+    ensure!(ended.by_evidence_or_wait() && !routed, "routed: {routed}, {:#}", ended.verdict);
+    ensure!(ended.at > expired_at, "{:#}", ended.verdict);
+    Ok(())
+}
+
+#[test]
+fn nftables_a_node_whose_watch_expires_confirms_only_by_its_list() {
+    a_node_whose_watch_expires_confirms_only_by_its_list(Mode::Nftables).unwrap();
+}
+
+#[test]
+fn iptables_a_node_whose_watch_expires_confirms_only_by_its_list() {
+    a_node_whose_watch_expires_confirms_only_by_its_list(Mode::Iptables).unwrap();
 }
 
 #[test]

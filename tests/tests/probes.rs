@@ -8,7 +8,7 @@ use std::{net::SocketAddr, time::Duration};
 use lastsyn_tests::{
     Agent, AgentConfig, Host, PacedClient, PodGroup, PodNetwork, Process, Server, ServerConfig,
     agent::{self, Counts, counts},
-    await_condition, connect_once, control_group,
+    await_condition, connect_once, control_group, http,
     pod_network::Plugin,
 };
 use serde_json::Value;
@@ -264,4 +264,55 @@ fn once_kubelet_is_known_its_pace_tells_nothing_any_more() {
     })
     .unwrap();
     assert_eq!(scene.counted().map(|counts| counts.probe), before.map(|counts| counts.probe));
+}
+
+/// The status code with which the hook is answered.
+fn call_the_hook(host: &Host, target: SocketAddr) -> (u16, String) {
+    let answer = http::get(host, target, "/drain", SOON).unwrap();
+    (answer.status, answer.body)
+}
+
+#[test]
+fn s10_a_process_of_the_node_may_call_the_hook_where_that_is_configured_and_nobody_from_elsewhere() {
+    for plugin in [Plugin::Routed, Plugin::Bridge, Plugin::RedirectPeer] {
+        let scene = Scene::with(plugin, |config| {
+            // Longer than anybody else from outside may stay.
+            config
+                .env("LASTSYN_SERVER_HOOK_FROM", "node")
+                .env("LASTSYN_DRAIN_MIN_WAIT", "11s")
+                .env("LASTSYN_DRAIN_MAX_WAIT", "12s")
+        });
+        for target in PodNetwork::pod(agent::PORT) {
+            for host in [&scene.network.client, &scene.network.other_pod] {
+                let (status, body) = call_the_hook(host, target);
+                assert!(
+                    status == 403 && body.contains("processes of its node"),
+                    "{plugin:?} {target}: {status} {body}"
+                );
+            }
+        }
+        assert_eq!(scene.agent.status().unwrap()["state"], "serving", "nobody has called it");
+        let (status, body) = call_the_hook(&scene.network.node, PodNetwork::pod(agent::PORT)[0]);
+        assert!(status == 200 && body.contains("\"reason\":\"quiet\""), "{plugin:?}: {status} {body}");
+    }
+}
+
+#[test]
+fn s10_otherwise_a_process_of_the_node_may_not() {
+    let scene = Scene::new(Plugin::Routed);
+    let (status, body) = call_the_hook(&scene.network.node, PodNetwork::pod(agent::PORT)[0]);
+    assert!(status == 403 && body.contains("use the exec hook"), "{status} {body}");
+}
+
+#[test]
+fn s10_a_sensor_that_knows_nobody_lets_no_process_of_the_node_in_and_says_so() {
+    let scene = Scene::with(Plugin::Routed, |config| {
+        config.env("LASTSYN_SERVER_HOOK_FROM", "node").env("LASTSYN_SENSOR_STRATEGY", "counters")
+    });
+    assert_eq!(call_the_hook(&scene.network.node, PodNetwork::pod(agent::PORT)[0]).0, 403);
+    assert!(
+        scene.agent.process().report().contains("hookFrom: node is without effect"),
+        "{}",
+        scene.agent.process().report()
+    );
 }

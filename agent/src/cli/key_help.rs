@@ -24,6 +24,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("drain.retryWait", "How long a SYN that was dropped unanswered holds the drain: its client tries again"),
     ("drain.stopReserve", "What drain.max-wait=auto leaves for the server's own stop"),
     ("fence.address", "Address and port of the fence's HTTP server (lastsyn fence)"),
+    (
+        "fence.callers",
+        "Who may ask the fence: endpoints: pods whose endpoints are going, by their addresses; any: whoever reaches it",
+    ),
     ("fence.maxNodes", "Above this many nodes the fence does not serve: each of its writes is sent to all of them"),
     ("fence.maxRate", "The most requests a second that the fence sends to all nodes together"),
     ("fence.pollInterval", "The time between a node's answer and the fence's next request"),
@@ -78,6 +82,11 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "readiness.upstream",
         "{NAME: URL}: answer GET /ready/NAME with what the URL does, and with 503 once readiness fails",
     ),
+    (
+        "report.sources",
+        "Who sends SYNs while a drain runs, in status, verdict and log: masked (outside the cluster only the network), full, or \
+         off: not kept",
+    ),
     ("routing.accept", "Paths that are not observed and that are acknowledged: [headless/web]"),
     ("routing.enabled", "Watch EndpointSlices, Services and every node's kube-proxy while a drain runs"),
     (
@@ -91,6 +100,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("routing.poll.interval", "The time between a node's answer and the next request, at the least"),
     ("routing.poll.maxRate", "The most requests a second to all nodes together"),
     ("routing.poll.timeout", "For how long a connection and an answer are waited for"),
+    (
+        "routing.source",
+        "Who tells of slices, Services and the pod: api, or fence, with which the pod needs no token of the API server",
+    ),
     ("routing.syncTime", "The bound that is assumed on one sync of a node's rules"),
     ("routing.watchLag", "The bound that is assumed on how late a node hears of a change"),
     (
@@ -103,6 +116,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "How SYNs are seen: tcx, clsact or cgroup (eBPF), packet, or counters; auto: the best that can be had",
     ),
     ("server.address", "Where the agent answers HTTP"),
+    ("server.hookFrom", "Who may call the hook over HTTP: pod, or node: kubelet's httpGet hook too"),
     ("server.socket", "Unix socket with the same answers; \"\": none"),
 ];
 

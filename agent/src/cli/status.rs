@@ -13,7 +13,10 @@ use super::{
 use crate::{
     client::{self, BadCandidate, Candidate, Connection, Request},
     config::variables,
-    core::class::Class,
+    core::{
+        class::Class,
+        verdict::{Source, Sources},
+    },
     server::status::{State, Status},
 };
 
@@ -133,6 +136,9 @@ fn render(status: &Status) -> String {
             )
         }
     });
+    if let Some(sources) = &status.sources {
+        lines.extend(self::sources(sources));
+    }
     lines.push(match &status.verdict {
         None => "verdict  none yet".to_owned(),
         Some(verdict) => format!("verdict  {}", words::verdict(verdict)),
@@ -140,6 +146,27 @@ fn render(status: &Status) -> String {
     lines.push(String::new());
     lines.extend(aligned(&listeners(status)));
     lines.join("\n")
+}
+
+/// Who sends attempts in the drain under way, the newest first.
+fn sources(sources: &Sources) -> Vec<String> {
+    let line = |source: &Source| {
+        let since = source.since_withdrawal.map_or_else(String::new, |since| format!(", {since} since the withdrawal"));
+        let (who, ago) = (words::source(source), words::seconds(source.last_ago_ms));
+        format!("{who} to port {} over {}: {}{since}, the last {ago} ago", source.port, source.family, source.attempts)
+    };
+    let mut lines: Vec<_> = sources.list.iter().map(line).collect();
+    if lines.is_empty() {
+        lines.push("nobody so far".to_owned());
+    }
+    if sources.more > 0 {
+        lines.push(format!("and {} more", sources.more));
+    }
+    if sources.forgotten > 0 {
+        lines.push(format!("{} were forgotten, as more came than are kept", sources.forgotten));
+    }
+    let heads = ["sources"].into_iter().chain(std::iter::repeat(""));
+    lines.into_iter().zip(heads).map(|(line, head)| format!("{head:9}{line}")).collect()
 }
 
 /// The classes in the order of their columns: those that count first.
@@ -197,7 +224,7 @@ fn aligned(rows: &[Vec<String>]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{
-        cli::words::tests::{listener_of, verdict_of},
+        cli::words::tests::{listener_of, source_of, verdict_of},
         core::verdict::{Condition, Reason, Strategy},
         server::status::{DrainStatus, PassedOver, SensorStatus},
     };
@@ -220,6 +247,7 @@ mod tests {
             },
             listeners: vec![listener_of(80), listener_of(8443)],
             drain: None,
+            sources: None,
             drains_ended: 0,
             verdict: None,
             journal: Vec::new(),
@@ -241,6 +269,18 @@ mod tests {
              8443  IPv4    12   0           0        0     0       0      -      0        2.004 s ago   yes\n\
              8443  IPv6    0    0           0        0     0       0      -      0        never         yes"
         );
+    }
+
+    #[test]
+    fn shows_who_sends_while_a_drain_runs() {
+        let list = vec![source_of("10.0.0.2", Some("b"), Some(14)), source_of("203.0.113.0/24", None, None)];
+        let text = render(&Status { sources: Some(Sources { list, more: 3, forgotten: 7 }), ..status() });
+        let shown = "\nsources  node b (10.0.0.2) to port 80 over IPv4: 19, 14 since the withdrawal, the last 0.204 s ago\n         \
+                     203.0.113.0/24 to port 80 over IPv4: 19, the last 0.204 s ago\n         and 3 more\n         \
+                     7 were forgotten, as more came than are kept\nverdict";
+        assert!(text.contains(shown), "{text}");
+        let nobody = render(&Status { sources: Some(Sources::default()), ..status() });
+        assert!(nobody.contains("\nsources  nobody so far\n"), "{nobody}");
     }
 
     #[test]

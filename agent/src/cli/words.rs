@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::core::{
     class::Class,
-    verdict::{Condition, FamilyCounts, HeldBy, Late, Listener, NotObserved, Reason, Verdict},
+    verdict::{Condition, FamilyCounts, HeldBy, Late, Listener, NotObserved, Reason, Source, Sources, Verdict},
 };
 
 /// A verdict as one sentence: why the drain ended and after how long, what held it, what reached the pod, and what was
@@ -44,8 +44,28 @@ pub fn verdict(verdict: &Verdict) -> String {
         let strategy = verdict.sensor.strategy.name();
         parts.push(format!("the sensor ({strategy}) was not known to see everything{blind}"));
     }
+    parts.extend(verdict.sources.as_ref().and_then(still_sending));
     parts.extend(verdict.late.as_ref().map(late));
     parts.join("; ")
+}
+
+/// Who sent attempts after the withdrawal; nothing if nobody did.
+fn still_sending(sources: &Sources) -> Option<String> {
+    let since = |source: &Source| source.since_withdrawal.filter(|count| *count > 0);
+    let who: Vec<_> = sources
+        .list
+        .iter()
+        .filter_map(|source| Some(format!("{} from {} over {}", since(source)?, self::source(source), source.family)))
+        .collect();
+    (!who.is_empty()).then(|| format!("after the withdrawal came {}", who.join(", ")))
+}
+
+/// A source by its node, where it has one: `node b (10.0.0.2)`.
+pub fn source(source: &Source) -> String {
+    match &source.node {
+        Some(node) => format!("node {node} ({})", source.from),
+        None => source.from.clone(),
+    }
 }
 
 /// What came after the end.
@@ -207,6 +227,19 @@ pub(super) mod tests {
         }
     }
 
+    /// A source of port 80.
+    pub(in crate::cli) fn source_of(from: &str, node: Option<&str>, since_withdrawal: Option<u64>) -> Source {
+        Source {
+            port: Port::try_from(80).expect("a port"),
+            family: Family::V4,
+            from: from.to_owned(),
+            node: node.map(str::to_owned),
+            attempts: 19,
+            since_withdrawal,
+            last_ago_ms: 204,
+        }
+    }
+
     /// A verdict.
     pub(in crate::cli) fn verdict_of(reason: Reason) -> Verdict {
         Verdict {
@@ -220,8 +253,25 @@ pub(super) mod tests {
             assumes: Vec::new(),
             not_observed: Vec::new(),
             sensor: Sensor { strategy: crate::core::verdict::Strategy::Tcx, healthy: true, blind_ms: 0, witness: true },
+            sources: None,
             late: None,
         }
+    }
+
+    #[test]
+    fn says_who_sent_after_the_withdrawal() {
+        let list = vec![
+            source_of("10.0.0.2", Some("b"), Some(14)),
+            source_of("10.0.0.3", Some("c"), Some(0)),
+            source_of("203.0.113.0/24", None, Some(2)),
+        ];
+        let of = |list| {
+            verdict(&Verdict { sources: Some(Sources { list, ..Sources::default() }), ..verdict_of(Reason::Bound) })
+        };
+        let text = of(list);
+        let who = "; after the withdrawal came 14 from node b (10.0.0.2) over IPv4, 2 from 203.0.113.0/24 over IPv4";
+        assert!(text.ends_with(who), "{text}");
+        assert!(!of(vec![source_of("10.0.0.2", Some("b"), None)]).contains("withdrawal came"), "it is not withdrawn");
     }
 
     #[test]

@@ -10,14 +10,17 @@ use std::{
 };
 
 use kube::{
-    Client, Config,
+    Client, Config as ClientConfig,
     client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tokio::time::Instant;
 use tower::util::MapResponseLayer;
 
-use crate::config::Pod;
+use crate::{
+    config::{Config, FencePlace, Pod, RoutingSource},
+    fence::window,
+};
 
 /// Set by kubelet in every container (`pkg/kubelet`, the master Service's variables).
 const SERVICE_HOST: &str = "KUBERNETES_SERVICE_HOST";
@@ -41,6 +44,13 @@ enum Way {
     ServiceAccount,
     /// A file, named by `KUBECONFIG`.
     File(String),
+    /// Through the fence, as a pod that is known by its address.
+    Fence {
+        /// Where it is.
+        place: FencePlace,
+        /// The pod's namespace and name.
+        pod: (String, String),
+    },
 }
 
 /// What the API server has said to this agent, over all its connections.
@@ -61,12 +71,29 @@ pub enum AccessError {
     /// The file that `KUBECONFIG` names cannot be used.
     #[error("the file that KUBECONFIG names cannot be used: {0}")]
     File(#[source] kube::config::KubeconfigError),
+    /// The fence is to be asked, and who asks is not known.
+    #[error(
+        "routing.source is fence, and the pod's name and namespace are not known: set POD_NAME and POD_NAMESPACE by the \
+         downward API"
+    )]
+    Nameless,
     /// The client cannot be made of it.
     #[error("no client can be made of the API server's address and certificates: {0}")]
     Client(#[source] kube::Error),
 }
 
 impl Access {
+    /// As the operator chose: through the fence, or by what the environment says; `None` outside of a cluster.
+    pub fn of(config: &Config) -> Option<Self> {
+        match (config.routing.source, config.routing.fence.place()) {
+            (RoutingSource::Fence, Some(place)) => {
+                let pod = (config.pod.namespace.clone(), config.pod.name.clone());
+                Some(Self { way: Way::Fence { place: place.clone(), pod }, heard: Arc::default() })
+            }
+            _ => Self::by_environment(),
+        }
+    }
+
     /// By what the environment says; `None` outside of a cluster, without `KUBECONFIG`.
     pub fn by_environment() -> Option<Self> {
         let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
@@ -88,6 +115,7 @@ impl Access {
         match &self.way {
             Way::ServiceAccount => "by the pod's service account".to_owned(),
             Way::File(file) => format!("by {file}"),
+            Way::Fence { place, .. } => format!("through the fence {place}"),
         }
     }
 
@@ -98,10 +126,13 @@ impl Access {
     /// See [`AccessError`].
     pub async fn client(&self, connect_timeout: Duration) -> Result<Client, AccessError> {
         let mut config = match &self.way {
-            Way::ServiceAccount => Config::incluster().map_err(AccessError::ServiceAccount)?,
+            Way::Fence { place, pod } => through_the_fence(place, pod)?,
+            Way::ServiceAccount => ClientConfig::incluster().map_err(AccessError::ServiceAccount)?,
             Way::File(file) => {
                 let file = Kubeconfig::read_from(Path::new(file)).map_err(AccessError::File)?;
-                Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(AccessError::File)?
+                ClientConfig::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                    .await
+                    .map_err(AccessError::File)?
             }
         };
         config.connect_timeout = Some(connect_timeout);
@@ -143,6 +174,19 @@ impl Heard {
             *not_before = (*not_before).max(Some(time));
         }
     }
+}
+
+/// What the fence shows a pod is the API server's own interface, over plain HTTP and without a token.
+fn through_the_fence(place: &FencePlace, (namespace, name): &(String, String)) -> Result<ClientConfig, AccessError> {
+    if namespace.is_empty() || name.is_empty() {
+        return Err(AccessError::Nameless);
+    }
+    let url = format!("http://{}{}/{namespace}/{name}", place.authority(), window::PATH);
+    let mut config = ClientConfig::new(url.parse().map_err(|_invalid| AccessError::Nameless)?);
+    config.default_namespace.clone_from(namespace);
+    // There is no TLS, and so nobody's certificates are read.
+    config.root_cert = Some(Vec::new());
+    Ok(config)
 }
 
 /// The namespace of the pod: as it was told, or else that of the client.

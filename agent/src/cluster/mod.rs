@@ -8,7 +8,9 @@
 //! | consistent reads (C9, S5) | [`read`] |
 //! | what the agent's own pod is like | [`own_pod`] |
 //! | the list of nodes, and who is asked | [`nodes`] |
+//! | which node an address is of | [`places`] |
 //! | health servers (C1, C2, E6) | [`health`] |
+//! | a mesh that takes the pod's connections (W8) | [`mesh`] |
 //! | all of it, for one drain | [`observer`] |
 //! | what `check` tries | [`preflight`](mod@preflight) |
 //!
@@ -20,9 +22,11 @@ pub mod access;
 pub mod convert;
 mod follow;
 pub mod health;
+mod mesh;
 mod nodes;
 mod observer;
 mod own_pod;
+pub mod places;
 mod pod_in_drain;
 mod preflight;
 mod read;
@@ -38,6 +42,7 @@ pub use access::{Access, AccessError, namespace};
 pub use convert::pod::{Container, Hook, OwnPod};
 pub(crate) use nodes::targets;
 pub use observer::{Observer, Told};
+pub use places::{Place, Places};
 pub use preflight::{HealthAnswer, Preflight, Tried, preflight};
 pub(crate) use read::{nodes_by_metadata, nodes_selected};
 pub(crate) use refusal::Refusal;

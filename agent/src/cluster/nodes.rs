@@ -18,6 +18,7 @@ use super::{
     access::Access,
     convert::{self, NodeTarget},
     health::{self, Connections, Manner, Rate},
+    places::Places,
     read,
     refusal::Refusal,
     sink::{Closed, Sink},
@@ -63,6 +64,7 @@ pub(super) struct NodesSetup {
 pub(super) struct Known {
     wanted: Mutex<BTreeMap<NodeName, watch::Sender<Wanted>>>,
     ignored: Mutex<BTreeSet<NodeName>>,
+    places: Mutex<Arc<Places>>,
     look: Notify,
 }
 
@@ -77,6 +79,11 @@ impl Known {
     /// The nodes that are asked.
     pub(super) fn asked(&self) -> Vec<NodeName> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// Which node an address is of, by the last list.
+    pub(super) fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The nodes that `routing.ignoreNodes` selects.
@@ -194,6 +201,7 @@ impl Follower {
     async fn take(&mut self, targets: Vec<NodeTarget>) -> Result<(), Closed> {
         let nodes: Vec<Node> = targets.iter().map(|target| target.node.clone()).collect();
         self.listed = true;
+        *self.known.places.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Places::of(&targets));
         self.setup.sink.tell(ClusterEvent::NodesListed(nodes)).await?;
         if targets.len() > self.setup.max_nodes {
             self.keep(&BTreeSet::new());
@@ -220,7 +228,7 @@ impl Follower {
 
     /// Asks one, unless it is asked at these addresses already.
     fn ask(&mut self, target: NodeTarget) {
-        let NodeTarget { node: Node { name, .. }, addresses } = target;
+        let NodeTarget { node: Node { name, .. }, addresses, .. } = target;
         if let Some((task, at)) = self.pollers.get(&name) {
             if *at == addresses {
                 return;

@@ -24,13 +24,14 @@ use super::{
     health::{self, Connections, Manner, Rate},
     nodes::{self, Known, NodesSetup},
     own_pod,
+    places::Places,
     pod_in_drain::{NO_NAME, ReadPod, pod_outcome, pod_unknown, tell_of_pod},
     read::{self, Allowed},
     refusal::Refusal,
     sink::{Sink, WAITING},
 };
 use crate::{
-    config::{Pod, Routing},
+    config::{Pod, Routing, RoutingSource},
     core::{
         cluster::{ClusterEvent, FenceRequest, NodeName, ObservationId, ReadId, ReadOutcome, ServiceName, Wanted},
         event::Event,
@@ -139,27 +140,6 @@ impl Observer {
             local_tasks: BTreeMap::new(),
             fence: None,
         };
-        if let Some(place) = self.routing.fence.place() {
-            let (questions, asked) = watch::channel(None);
-            let asking = Asking {
-                place: place.clone(),
-                bounds: (self.routing.watch_lag, self.routing.poll.timeout),
-                pod: format!("{}/{}", self.pod.namespace, self.pod.name),
-            };
-            let sink = sink.clone();
-            observation.tasks.spawn(async move {
-                let (told, mut says) = mpsc::channel(WAITING);
-                let passing = async {
-                    while let Some(event) = says.recv().await {
-                        if sink.tell(event).await.is_err() {
-                            return;
-                        }
-                    }
-                };
-                tokio::join!(client::ask(asking, asked, told), passing);
-            });
-            observation.fence = Some(questions);
-        }
         match self.access.client(self.routing.poll.timeout).await {
             Ok(client) => {
                 observation.namespace = namespace(&self.pod, &client);
@@ -183,6 +163,27 @@ impl Observer {
                 });
             }
         }
+        if let Some(place) = self.routing.fence.place() {
+            let (questions, asked) = watch::channel(None);
+            let asking = Asking {
+                place: place.clone(),
+                bounds: (self.routing.watch_lag, self.routing.poll.timeout),
+                pod: format!("{}/{}", observation.namespace, self.pod.name),
+            };
+            let sink = observation.sink.clone();
+            observation.tasks.spawn(async move {
+                let (told, mut says) = mpsc::channel(WAITING);
+                let passing = async {
+                    while let Some(event) = says.recv().await {
+                        if sink.tell(event).await.is_err() {
+                            return;
+                        }
+                    }
+                };
+                tokio::join!(client::ask(asking, asked, told), passing);
+            });
+            observation.fence = Some(questions);
+        }
         self.under_way = Some(observation);
     }
 
@@ -203,12 +204,18 @@ impl Observer {
             own: self.own_pod.clone(),
         };
         tasks.spawn(tell_of_pod(reading, sink.clone()));
-        if routing.kube_proxy_healthz_port == 0 {
+        let nobody_asked = if routing.source == RoutingSource::Fence {
+            Some("routing.source is fence: the fence alone asks the nodes")
+        } else if routing.kube_proxy_healthz_port == 0 {
+            Some("routing.kubeProxyHealthzPort is 0: no node is asked")
+        } else {
+            None
+        };
+        if let Some(why) = nobody_asked {
             let sink = sink.clone();
             tasks.spawn(async move {
-                let why = "routing.kubeProxyHealthzPort is 0: no node is asked".to_owned();
                 // Nobody listens any more if this fails.
-                drop(sink.tell(ClusterEvent::NodesUnreadable(why)).await);
+                drop(sink.tell(ClusterEvent::NodesUnreadable(why.to_owned())).await);
             });
             return;
         }
@@ -259,6 +266,11 @@ impl Observer {
     /// The nodes that are asked.
     pub fn asked(&self) -> Vec<NodeName> {
         self.under_way.as_ref().map(|observation| observation.nodes.asked()).unwrap_or_default()
+    }
+
+    /// Which node an address is of; nothing at rest, and until the nodes are listed.
+    pub fn places(&self) -> Arc<Places> {
+        self.under_way.as_ref().map(|observation| observation.nodes.places()).unwrap_or_default()
     }
 
     /// E6: asks this node's ports of these Services from now on, and no others.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use kube::Client;
 use tokio::sync::mpsc;
 
-use super::{access::Access, convert::pod::OwnPod, observer::READ_PATIENCE, read, refusal::Refusal, sink::Sink};
+use super::{access::Access, convert::pod::OwnPod, mesh, observer::READ_PATIENCE, read, refusal::Refusal, sink::Sink};
 use crate::core::{cluster::ClusterEvent, termination::PodRead, verdict::NotObserved};
 
 /// Why a pod without a name is not read.
@@ -61,7 +61,7 @@ pub(super) async fn tell_of_pod(pod: ReadPod, sink: Sink) {
                     // room, the same waits there already.
                     drop(pod.own.try_send(own));
                 }
-                ClusterEvent::PodPaths(shown.paths.into_iter().collect())
+                ClusterEvent::PodPaths(with_mesh(shown.paths))
             }
             Err(Refusal::Denied(why)) => pod_unknown(&why),
             Err(_) => {
@@ -72,6 +72,17 @@ pub(super) async fn tell_of_pod(pod: ReadPod, sink: Sink) {
         drop(sink.tell(event).await);
         return;
     }
+}
+
+/// W8: with the meshes that the pod's network shows and its object does not. The node's network says nothing of the pod.
+pub(super) fn with_mesh(mut paths: Vec<NotObserved>) -> BTreeSet<NotObserved> {
+    if !paths.iter().any(|path| path.what == "hostNetwork") {
+        let found = mesh::of_namespace().into_iter();
+        let known = |mesh: &NotObserved| paths.iter().any(|path| (&path.what, &path.name) == (&mesh.what, &mesh.name));
+        let new: Vec<_> = found.filter(|mesh| !known(mesh)).collect();
+        paths.extend(new);
+    }
+    paths.into_iter().collect()
 }
 
 /// W8: nobody knows whether it can be reached past its Services.

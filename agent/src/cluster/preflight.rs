@@ -1,6 +1,10 @@
 //! Tries what a drain will need of the cluster, once, and changes nothing.
 
-use std::{collections::BTreeMap, fmt::Debug, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    time::Duration,
+};
 
 use futures_util::{StreamExt, future::join_all, pin_mut};
 use hyper::StatusCode;
@@ -19,12 +23,13 @@ use super::{
     access::{Access, AccessError, namespace},
     convert::{self, NodeTarget, pod::OwnPod},
     health::{Asked, connect, outcome},
+    pod_in_drain::with_mesh,
     read,
     refusal::Refusal,
 };
 use crate::{
-    config::{Pod, Routing},
-    core::{cluster::HealthOutcome, termination::PodRead},
+    config::{Pod, Routing, RoutingSource},
+    core::{cluster::HealthOutcome, termination::PodRead, verdict::NotObserved},
 };
 
 /// How long one request may take.
@@ -43,12 +48,14 @@ pub struct Preflight {
     pub slices: Tried,
     /// List and watch of Services.
     pub services: Tried,
-    /// List of nodes.
-    pub nodes: Tried,
+    /// List of nodes; `None` where the fence alone has it.
+    pub nodes: Option<Tried>,
     /// Get of the own pod.
     pub pod: Tried,
     /// What it is like, where it may be read.
     pub own: Option<OwnPod>,
+    /// W8: the ways to it past its Services, as far as it and its network show them.
+    pub paths: BTreeSet<NotObserved>,
     /// The nodes' health servers: how many gave each answer, the most frequent first. Empty where no node is known.
     pub health: Vec<(usize, HealthAnswer)>,
 }
@@ -80,22 +87,28 @@ pub async fn preflight(access: &Access, pod: &Pod, routing: &Routing) -> Result<
             Ok(shown) => {
                 let state =
                     if shown.outcome == PodRead::NotTerminating { "" } else { ", and is terminating or not there" };
-                Ok((format!("{namespace}/{} may be read{state}", pod.name), shown.own))
+                Ok((format!("{namespace}/{} may be read{state}", pod.name), shown.own, shown.paths))
             }
             Err(refusal) => Err(refusal.words().to_owned()),
         }
     };
-    let (slices, services, own, targets) =
-        tokio::join!(slices, services, own, targets(Api::<ApiNode>::all(client.clone())));
+    let nodes = async {
+        match routing.source {
+            RoutingSource::Fence => None,
+            RoutingSource::Api => Some(targets(Api::<ApiNode>::all(client.clone())).await),
+        }
+    };
+    let (slices, services, own, targets) = tokio::join!(slices, services, own, nodes);
     let (nodes, health) = match targets {
-        Ok(targets) => (Ok(format!("{} nodes seen", targets.len())), ask_all(&targets, routing).await),
-        Err(refusal) => (Err(refusal.words().to_owned()), Vec::new()),
+        None => (None, Vec::new()),
+        Some(Ok(targets)) => (Some(Ok(format!("{} nodes seen", targets.len()))), ask_all(&targets, routing).await),
+        Some(Err(refusal)) => (Some(Err(refusal.words().to_owned())), Vec::new()),
     };
-    let (pod, own) = match own {
-        Ok((found, own)) => (Ok(found), own),
-        Err(why) => (Err(why), None),
+    let (pod, own, paths) = match own {
+        Ok((found, own, paths)) => (Ok(found), own, paths),
+        Err(why) => (Err(why), None, Vec::new()),
     };
-    Ok(Preflight { slices, services, nodes, pod, own, health })
+    Ok(Preflight { slices, services, nodes, pod, own, paths: with_mesh(paths), health })
 }
 
 async fn list_and_watch<K>(api: Api<K>) -> Tried

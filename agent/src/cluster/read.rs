@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::{
     access::Access,
     convert::{self, pod::OwnPod},
+    mesh,
     refusal::Refusal,
 };
 use crate::core::{
@@ -133,7 +134,7 @@ pub(super) async fn pod(
     match timeout(patience, Api::<Pod>::namespaced(client.clone(), namespace).get(name)).await {
         Ok(Ok(pod)) => Ok(PodShown {
             outcome: convert::pod_read(&pod, uid),
-            paths: convert::pod_paths(&pod),
+            paths: convert::pod_paths(&pod).into_iter().chain(mesh::of_pod(&pod)).collect(),
             own: convert::pod::is_ours(&pod, uid).then(|| convert::pod::own(&pod)),
         }),
         Ok(Err(error)) => match Refusal::from(&error) {

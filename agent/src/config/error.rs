@@ -100,6 +100,11 @@ pub enum ConfigError {
         "{setting}: nothing can be observed in no time; give at least as long as a usual pause between connections"
     )]
     QuietPeriodZero { setting: Box<Setting> },
+    /// `routing.source: fence` without a fence.
+    #[error(
+        "{setting}: there is no fence to ask; give routing.fence, such as http://lastsyn-fence.lastsyn-system:19481"
+    )]
+    NoFence { setting: Box<Setting> },
     /// Nothing, where something has to be.
     #[error("{setting}: it has to be more than nothing; leave it out for the default")]
     Zero { setting: Box<Setting> },

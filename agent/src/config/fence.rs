@@ -33,6 +33,20 @@ pub struct Fence {
     pub max_rate: u32,
     /// Above this many nodes it does not serve. Default 300.
     pub max_nodes: u64,
+    /// Who may ask. Default `endpoints`.
+    pub callers: FenceCallers,
+}
+
+/// Who may ask the fence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FenceCallers {
+    /// Pods whose endpoints are going, by the address that a question comes from. The fence needs the right to list
+    /// EndpointSlices and to get pods, everywhere.
+    #[default]
+    Endpoints,
+    /// Whoever reaches it: a network policy says who does.
+    Any,
 }
 
 /// Where an agent finds the fence; `off`: there is none.
@@ -55,6 +69,7 @@ impl Default for Fence {
             poll_interval: Duration::from_millis(50),
             max_rate: 1000,
             max_nodes: 300,
+            callers: FenceCallers::default(),
         }
     }
 }

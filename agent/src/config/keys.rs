@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_section_knows_what_is_inside() {
-        assert_eq!(inside(&["server"]), ["server.address", "server.socket"]);
+        assert_eq!(inside(&["server"]), ["server.address", "server.hookFrom", "server.socket"]);
         let sections = [
             "afterEnd",
             "drain",
@@ -188,6 +188,7 @@ mod tests {
             "pod",
             "proxy",
             "readiness",
+            "report",
             "routing",
             "sensor",
             "server",

@@ -30,18 +30,18 @@ pub use self::{
     duration::{DurationError, LONGEST, format as format_duration, parse as parse_duration},
     environment::variables,
     error::ConfigError,
-    fence::{Fence, FencePlace, FenceUrl},
+    fence::{Fence, FenceCallers, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
     model::{
-        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, Listeners, Log, LogFormat, MaxWait,
-        Sensor, SensorNetwork, SensorStrategy, Server, Watch,
+        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, HookFrom, Listeners, Log, LogFormat,
+        MaxWait, Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},
     ports::PortError,
     probes::Probes,
     proxy::{Envoy, FailAfter, HaProxy, Http, HttpRequest, Proxy, ProxyKind, Readiness, ServerName},
-    routing::{LoadBalancer, Pod, Poll, Routing},
+    routing::{LoadBalancer, Pod, Poll, Routing, RoutingSource},
     url::{Url, UrlError},
 };
 

@@ -54,6 +54,8 @@ pub struct Config {
     pub readiness: Readiness,
     /// How SYNs are seen.
     pub sensor: Sensor,
+    /// What status and verdict tell of clients.
+    pub report: Report,
     /// Where the agent answers.
     pub server: Server,
     /// What it logs.
@@ -199,6 +201,27 @@ pub enum SensorNetwork {
     Node,
 }
 
+/// `report`: what status and verdict tell of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// Whether it is kept, and how it is told, who sends SYNs while a drain runs. Default `masked`.
+    pub sources: ReportSources,
+}
+
+/// How it is told who sends SYNs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReportSources {
+    /// Nodes and pods by their addresses; of those outside the cluster only the network, of 24 bits of IPv4 and 48 of IPv6.
+    #[default]
+    Masked,
+    /// IPv4 by its address, IPv6 by its network of 64 bits: they are clients' own, and get into the log.
+    Full,
+    /// Nobody is told of, and none kept. A SYN then contradicts no node's confirmation (C14).
+    Off,
+}
+
 /// `server`: where the agent answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -208,6 +231,21 @@ pub struct Server {
     /// A unix socket with the same answers, at most 107 bytes; `""` is none. Default `/run/lastsyn/hook.sock`.
     #[serde(with = "socket")]
     pub socket: Option<PathBuf>,
+    /// Who may call the hook over HTTP (`/drain`), beside the unix socket. Default `pod`: over loopback and the pod's own
+    /// addresses.
+    pub hook_from: HookFrom,
+}
+
+/// Who may call the hook over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookFrom {
+    /// The pod itself.
+    #[default]
+    Pod,
+    /// Also processes of the pod's node, kubelet with its `httpGet` hook among them, and pods with `hostNetwork` there. Only
+    /// the sensors `tcx` and `clsact` know them.
+    Node,
 }
 
 /// `log`: what the agent logs, on standard error.
@@ -306,7 +344,11 @@ impl Default for Sensor {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(), socket: Some(DEFAULT_SOCKET.into()) }
+        Self {
+            address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(),
+            socket: Some(DEFAULT_SOCKET.into()),
+            hook_from: HookFrom::Pod,
+        }
     }
 }
 

@@ -36,8 +36,22 @@ pub struct Routing {
     /// `routed-away`, and the agent needs neither the list of nodes nor a way to them. One that cannot be reached ends no
     /// drain earlier.
     pub fence: FenceUrl,
+    /// Who tells of slices, Services and the pod. Default `api`.
+    pub source: RoutingSource,
     /// How nodes are asked.
     pub poll: Poll,
+}
+
+/// Who tells of slices, Services and the pod's own object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoutingSource {
+    /// The API server, to the pod's service account.
+    #[default]
+    Api,
+    /// The fence, which knows the pod by its address: the pod needs no token. It needs `routing.fence`, `pod.name` and
+    /// `pod.namespace`.
+    Fence,
 }
 
 /// `routing.poll`: how nodes are asked.
@@ -103,6 +117,7 @@ impl Default for Routing {
             ignore_nodes: String::new(),
             max_nodes: 500,
             fence: FenceUrl::default(),
+            source: RoutingSource::default(),
             poll: Poll::default(),
         }
     }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 use lastsyn_common::counters::{MOST_IGNORED, MOST_PROBED};
 
 use super::{
-    Config, ConfigError, DEFAULT_GRACE, MaxWait, Network, Watch,
+    Config, ConfigError, DEFAULT_GRACE, MaxWait, Network, RoutingSource, Watch,
     duration::format,
     origin::{Origins, Setting},
 };
@@ -29,6 +29,9 @@ fn check_routing(config: &Config, origins: &Origins) -> Result<(), ConfigError> 
     }
     if poll.max_rate == 0 {
         return Err(ConfigError::Zero { setting: origins.setting("routing.poll.maxRate", 0) });
+    }
+    if config.routing.source == RoutingSource::Fence && config.routing.fence.place().is_none() {
+        return Err(ConfigError::NoFence { setting: origins.setting("routing.source", "fence") });
     }
     let fence = &config.fence;
     for (key, value) in [("fence.spacing", fence.spacing), ("fence.pollInterval", fence.poll_interval)] {

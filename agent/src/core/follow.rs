@@ -54,6 +54,11 @@ impl Core {
         withdrawal.map(Withdrawal::last_change).unwrap_or_default()
     }
 
+    /// Whether, as far as slices and Services say, nobody routes to the pod any more in the drain under way.
+    pub fn is_unrouted(&self) -> bool {
+        self.drain.as_ref().and_then(|drain| drain.withdrawal.as_ref()).is_some_and(Withdrawal::is_unrouted)
+    }
+
     /// E6: the Services whose `healthCheckNodePort` is to be asked on this node.
     pub fn local_ports(&self) -> BTreeMap<ServiceName, u16> {
         let withdrawal = self.drain.as_ref().and_then(|drain| drain.withdrawal.as_ref());

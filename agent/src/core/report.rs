@@ -62,6 +62,7 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
             blind_ms: seen.map_or(0, |(evidence, _)| millis(evidence.blind.saturating_sub(drain.unwatched_before))),
             witness: seen.is_some_and(|(evidence, _)| evidence.attempts_anywhere.is_some()),
         },
+        sources: None,
         late: None,
     }
 }

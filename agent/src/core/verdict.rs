@@ -2,6 +2,7 @@
 //! people's tools read them.
 
 mod number_and_protocol;
+mod sources;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use super::{
     class::Class,
     listener::{Family, Port},
 };
+pub use sources::{Source, Sources};
 
 /// Why the hook was let go. Stronger claims need stronger evidence; see each one. Other versions have other reasons, and
 /// a hook lets go for those as well.
@@ -97,6 +99,9 @@ pub struct Verdict {
     pub not_observed: Vec<NotObserved>,
     /// Where the counts come from.
     pub sensor: Sensor,
+    /// Who sent the attempts, for people: nothing is decided by it. `null` where it was not kept.
+    #[serde(default)]
+    pub sources: Option<Sources>,
     /// What came after the end; `null` in the answer to the hook, which is given before that is known. The agent's
     /// status and its last log line have it.
     #[serde(default)]

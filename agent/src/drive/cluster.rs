@@ -1,13 +1,13 @@
 //! The loop's side of the cluster: what the core wants done, and what it is to be told of what came of it.
 
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use crate::{
-    cluster::{Access, Observer, OwnPod, Told},
+    cluster::{Access, Observer, OwnPod, Places, Told},
     config::{Config, Drain, MaxWait, format_duration},
     core::{
         clock::Monotonic,
-        cluster::{ClusterEvent, NodeName},
+        cluster::{ClusterEvent, HealthReport, NodeName, ObservationId},
         confirm::Bounds,
         drain::Core,
         event::{Action, Event},
@@ -36,7 +36,7 @@ pub(super) struct Cluster {
 
 /// By the configuration and the environment; `None` where it is not watched.
 pub(super) fn cluster(config: &Config) -> Option<Cluster> {
-    let access = Access::by_environment().filter(|_| config.routing.enabled)?;
+    let access = Access::of(config).filter(|_| config.routing.enabled)?;
     tracing::info!(
         api = access.words(),
         pod = config.pod.name,
@@ -143,8 +143,10 @@ impl Cluster {
             for node in self.observer.asked() {
                 self.want(&node, core, now);
             }
-        } else if let ClusterEvent::Health(report) = event {
-            self.want(&report.node, core, now);
+        } else if let ClusterEvent::Health(HealthReport { node, .. }) | ClusterEvent::AttemptThrough { node, .. } =
+            event
+        {
+            self.want(node, core, now);
         }
         if matches!(
             event,
@@ -160,6 +162,16 @@ impl Cluster {
 
     fn want(&self, node: &NodeName, core: &Core, now: Monotonic) {
         self.observer.want(node, core.health_wanted(node, now));
+    }
+
+    /// Which node an address is of, as far as is known in this drain.
+    pub(super) fn places(&self) -> Arc<Places> {
+        self.observer.places()
+    }
+
+    /// The observation under way.
+    pub(super) fn observation(&self) -> Option<ObservationId> {
+        self.observer.observation()
     }
 
     /// How many parts of objects could not be read, since the agent started.

@@ -63,6 +63,16 @@ impl Reader {
         self.selected.sensor.kubelet_asked(asker)
     }
 
+    /// Whether the sensor can know which process sent a SYN.
+    pub(super) fn knows_senders(&self) -> bool {
+        self.selected.sensor.knows_senders()
+    }
+
+    /// Whether a process of this node opened a connection to the agent's own port, as far as is known.
+    pub(super) fn is_of_this_node(&self, asker: Asker) -> Result<bool, String> {
+        self.selected.sensor.is_of_this_node(asker)
+    }
+
     /// How kubelet's probes are told from clients.
     pub(super) fn probes(&self) -> ProbeStatus {
         match self.no_probes {
@@ -75,6 +85,11 @@ impl Reader {
     pub(super) fn probe_at(&mut self, ports: &[ProbePort], none: &'static str) -> Result<(), String> {
         self.no_probes = ports.is_empty().then_some(none);
         self.selected.sensor.probe_at(ports)
+    }
+
+    /// The sensor, to tell it what sources to keep.
+    pub(super) fn sensor_mut(&mut self) -> &mut dyn Sensor {
+        self.selected.sensor.as_mut()
     }
 
     /// Counts a port from now on.

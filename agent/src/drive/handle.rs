@@ -21,6 +21,13 @@ pub enum Request {
     Mark,
     /// A request in kubelet's name came over this connection.
     KubeletAsked(Asker),
+    /// Whether a process of this node opened a connection to the agent's own port.
+    IsOfThisNode {
+        /// The connection.
+        asker: Asker,
+        /// Where the answer goes.
+        answer: oneshot::Sender<bool>,
+    },
     /// A hook's caller went away.
     Leave(CallerId),
     /// Somebody looks.
@@ -83,6 +90,17 @@ impl Handle {
     /// If the agent is stopping.
     pub fn kubelet_asked(&self, asker: Asker) -> Result<(), Gone> {
         self.ask(Request::KubeletAsked(asker))
+    }
+
+    /// Whether the kernel shows that a process of this node opened this connection to the agent's own port.
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub async fn is_of_this_node(&self, asker: Asker) -> Result<bool, Gone> {
+        let (answer, told) = oneshot::channel();
+        self.ask(Request::IsOfThisNode { asker, answer })?;
+        told.await.map_err(|oneshot::error::RecvError { .. }| Gone)
     }
 
     /// Looks at the agent.

@@ -58,6 +58,7 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             callers: u32::try_from(drain.callers).unwrap_or(u32::MAX),
             holding: drain.holding,
         }),
+        sources: None,
         drains_ended: core.drains_ended(),
         verdict: core.completed_verdict(),
         journal: core

@@ -9,6 +9,7 @@ mod probes;
 mod readiness;
 mod run;
 mod settings;
+mod sources;
 
 pub use evidence::Reader;
 pub use handle::{Drain, Gone, Handle, Request, channel};

@@ -1,8 +1,8 @@
-//! At which ports kubelet's probes are told from clients, and who kubelet is.
+//! At which ports kubelet's probes are told from clients, and who asks the agent: kubelet, another of this node, or neither.
 
 use super::evidence::Reader;
 use crate::{
-    config::Probes,
+    config::{HookFrom, Probes},
     core::probe::ProbePort,
     sensor::{Asker, ProbeMethod},
 };
@@ -38,4 +38,22 @@ pub(super) fn kubelet_asked(reader: &mut Reader, asker: Asker) {
         Ok(false) => {}
         Err(why) => tracing::debug!(%why, "kubelet's control group cannot be learnt: its probes count as clients"),
     }
+}
+
+/// `server.hookFrom: node` is of use only where the sensor knows who calls.
+pub(super) fn warn_of_unknown_callers(reader: &Reader, hook_from: HookFrom) {
+    if hook_from == HookFrom::Node && !reader.knows_senders() {
+        tracing::warn!(
+            "server.hookFrom: node is without effect, as the sensor does not know who calls: the hook of kubelet is refused; \
+             use the exec hook `lastsyn drain`"
+        );
+    }
+}
+
+/// Whether a process of this node opened this connection (S10). Who is not known to be one is none.
+pub(super) fn is_of_this_node(reader: &Reader, asker: Asker) -> bool {
+    reader.is_of_this_node(asker).unwrap_or_else(|why| {
+        tracing::warn!(%why, "the kernel does not say who called the hook, which is refused");
+        false
+    })
 }

@@ -1,5 +1,8 @@
 //! `lastsyn run`: everything put together, and the loop.
 
+mod knock;
+mod tell;
+
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::{
@@ -29,6 +32,7 @@ use crate::{
         probes,
         readiness::Gate,
         settings::{choice, settings},
+        sources::Knockers,
     },
     proxy,
     sensor::{InterfaceError, Interfaces, LinkChanges, Scope, SelectError, Selected, Setting, told},
@@ -128,6 +132,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let now = clock::now();
     let mut reader = Reader::new(selected, interfaces);
     probes::apply(&mut reader, &config.listeners.probes, None);
+    probes::warn_of_unknown_callers(&reader, config.server.hook_from);
     let agent = Agent {
         core: Core::new(settings(&config, routing), now),
         cluster,
@@ -136,6 +141,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         addresses,
         teller: proxy::Teller::start(proxy::Server::new(&config.proxy)),
         gate,
+        knockers: Knockers::new(&config),
         waiting: BTreeMap::new(),
         callers: 0,
         started: now,
@@ -160,6 +166,8 @@ struct Agent {
     /// Tells the server in the pod.
     teller: proxy::Teller,
     gate: Gate,
+    /// Who sends SYNs while a drain runs.
+    knockers: Knockers,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -182,6 +190,7 @@ impl Agent {
     ) {
         self.handle(Event::Clock);
         loop {
+            self.follow_sources();
             let stop = self.carry_out().await;
             self.tell_of_late(stop);
             if self.core.journal().recorded() > self.logged {
@@ -249,6 +258,8 @@ impl Agent {
                 Action::Tell(phase) => self.tell_server(phase),
                 Action::Answer(caller, verdict) => {
                     if let Some(answer) = self.waiting.remove(&caller) {
+                        self.follow_sources();
+                        let verdict = Arc::new(self.with_sources((*verdict).clone()));
                         // A caller that has just gone is no failure.
                         drop(answer.send(verdict));
                     }
@@ -300,6 +311,9 @@ impl Agent {
             }
             changed
         });
+        // First: what ends a drain by this reading is to know what the reading says of the nodes.
+        let contradictions = self.knock(&evidence);
+        self.cluster_says(contradictions);
         self.handle(Event::Evidence(Box::new(evidence)));
     }
 
@@ -316,6 +330,10 @@ impl Agent {
             }
             Request::Mark => self.handle(Event::OwnHookCalled),
             Request::KubeletAsked(asker) => probes::kubelet_asked(&mut self.reader, asker),
+            Request::IsOfThisNode { asker, answer } => {
+                // Nobody waits any more if this fails.
+                answer.send(probes::is_of_this_node(&self.reader, asker)).ok();
+            }
             Request::Leave(caller) => {
                 if self.waiting.remove(&caller).is_some() {
                     self.handle(Event::HookLeft { caller });
@@ -329,62 +347,17 @@ impl Agent {
                 }
                 // Nobody waits any more if this fails.
                 let left_out = self.cluster.as_ref().map_or(0, Cluster::left_out);
-                drop(answer.send(look(&self.core, &self.reader, left_out, self.started, clock::now())));
+                let mut look = look(&self.core, &self.reader, left_out, self.started, clock::now());
+                self.follow_sources();
+                look.status.sources = self.knockers.now(&self.reader, clock::now());
+                look.status.verdict = look.status.verdict.map(|verdict| self.with_sources(verdict));
+                drop(answer.send(look));
             }
         }
     }
 
     fn handle(&mut self, event: Event) {
         self.core.handle(event, clock::now());
-    }
-
-    /// S7: says in the log when a client is refused after the hook was let go, and at the end all that came.
-    fn tell_of_late(&mut self, stop: bool) {
-        if self.core.verdict().is_none() || !(stop || self.refused_told < self.core.drains_ended()) {
-            return;
-        }
-        let Some(verdict) = self.core.completed_verdict() else {
-            return;
-        };
-        let refused = verdict.late.as_ref().is_some_and(|late| late.refused > 0);
-        if refused && self.refused_told < self.core.drains_ended() {
-            self.refused_told = self.core.drains_ended();
-            tracing::warn!("a connection was refused after the drain's end: it was too short for some client");
-        }
-        if stop {
-            log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
-        }
-    }
-
-    /// Puts what has happened into the log and the metrics.
-    fn tell(&mut self) {
-        self.log_journal();
-        if self.core.drains_ended() > self.told
-            && let Some(verdict) = self.core.verdict()
-        {
-            self.told = self.core.drains_ended();
-            self.gate.drain_ended();
-            self.metrics.drain_ended(verdict);
-            log_verdict(verdict, verdict.reason.name());
-        }
-    }
-
-    fn log_journal(&mut self) {
-        let journal = self.core.journal();
-        let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
-        let kept = journal.entries().count();
-        for entry in journal.entries().skip(kept.saturating_sub(new)) {
-            tracing::info!("{}", entry.what);
-        }
-        self.logged = journal.recorded();
-    }
-}
-
-/// One line that holds the whole verdict.
-fn log_verdict(verdict: &Verdict, what: &str) {
-    match serde_json::to_string(verdict) {
-        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{what}"),
-        Err(error) => tracing::warn!(%error, "the verdict cannot be written as JSON"),
     }
 }
 

@@ -40,6 +40,9 @@ pub(super) enum Refused {
     /// Too much is asked.
     #[error("{0}")]
     TooMany(#[from] super::callers::TooMany),
+    /// The address that it comes from is not an endpoint's that is going; in words.
+    #[error("{0}")]
+    Caller(String),
     /// Another replica serves.
     #[error("{holder} serves as the fence now")]
     Elsewhere { holder: String, address: Option<String> },

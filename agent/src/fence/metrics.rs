@@ -86,6 +86,7 @@ impl Metrics {
         let reason = match refused {
             Refused::FirstList { .. } | Refused::Families => "question",
             Refused::TooMany(_) => "too-many",
+            Refused::Caller(_) => "caller",
             Refused::Elsewhere { .. } => "elsewhere",
             Refused::Unable(_) => "unable",
         };

@@ -7,6 +7,8 @@
 //! | a node's value, and as EndpointSlices. Pure | [`generation`], [`markers`] |
 //! | what an agent has been told. Pure | `progress`, [`protocol`] |
 //! | how much may be asked. Pure | `callers` |
+//! | who may ask, by what the API has of him | `door`, `clients` |
+//! | what a pod may see through it, without a token | [`window`] |
 //! | the Services and slices in the API | `store` |
 //! | who of several replicas writes | `lease` |
 //! | the list of nodes | `nodes` |
@@ -19,7 +21,9 @@
 
 mod callers;
 pub mod client;
+mod clients;
 mod desk;
+mod door;
 pub mod generation;
 mod lease;
 pub mod look;
@@ -33,6 +37,7 @@ mod server;
 mod session;
 mod sight;
 mod store;
+pub mod window;
 mod work;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -55,7 +60,7 @@ const GATHER: Duration = Duration::from_millis(150);
 const WAITING: usize = 256;
 
 /// How many connections may be open at once, and for how long: an answer lasts as long as a drain.
-const LIMITS: Limits = Limits { connections: 2048, time: Duration::from_mins(16) };
+const LIMITS: Limits = Limits { connections: 4096, time: Duration::from_mins(16) };
 
 /// How long answers have to be carried away when the fence stops.
 const GOODBYE: Duration = Duration::from_millis(200);
@@ -96,10 +101,18 @@ pub async fn run(config: Config) -> Result<(), FenceError> {
 
     let metrics = Arc::new(metrics::Metrics::new());
     let (requests, received) = mpsc::channel(WAITING);
-    let desk = server::Desk { requests: requests.clone(), metrics: Arc::clone(&metrics) };
+    let callers = callers::Callers::default();
+    let clients = Arc::new(clients::Clients::new(access.clone()));
+    let desk = server::Desk {
+        requests: requests.clone(),
+        metrics: Arc::clone(&metrics),
+        callers: callers.clone(),
+        door: Arc::new(door::Door::new(config.fence.callers, Arc::clone(&clients))),
+    };
+    let window = window::Window::new(clients, callers.clone());
     let (_nobody, inside) = watch::channel(Vec::new());
-    let address = config::Server { address: config.fence.address, socket: None };
-    let server = listen::start(&address, &server::router(desk), inside, LIMITS).await?;
+    let address = config::Server { address: config.fence.address, socket: None, ..config::Server::default() };
+    let server = listen::start(&address, &server::router(desk).merge(window.router()), inside, LIMITS).await?;
 
     let identity = identity(&config);
     let own = config.pod.ips.first().map(|ip| SocketAddr::new(*ip, config.fence.address.port()).to_string());
@@ -114,7 +127,7 @@ pub async fn run(config: Config) -> Result<(), FenceError> {
     let lease = lease::Lease::new(identity, own.unwrap_or_default(), namespace.clone());
     let pace = rounds::Pace { spacing: config.fence.spacing, gather: GATHER };
     let settings = session::Settings::of(&config, namespace);
-    let work = work::Work::new(access, lease, settings, pace, metrics);
+    let work = work::Work::new(access, lease, settings, pace, (callers, metrics));
     let mut working = tokio::spawn(work.run(received));
     tokio::select! {
         _ = terminate.recv() => {}

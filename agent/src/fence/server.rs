@@ -17,12 +17,14 @@ use tokio::{
 };
 
 use super::{
+    callers::Callers,
     desk::{Refused, Request},
+    door::Door,
     look::FenceStatus,
     metrics::Metrics,
     protocol::{PATH, Question, RefusalBody},
 };
-use crate::{server::peer::Peer, telemetry::metrics::CONTENT_TYPE};
+use crate::{drive::clock, server::peer::Peer, telemetry::metrics::CONTENT_TYPE};
 
 /// The longest question.
 const LONGEST_BODY: usize = 4 << 10;
@@ -35,6 +37,8 @@ const STUCK: Duration = Duration::from_secs(10);
 pub(super) struct Desk {
     pub(super) requests: mpsc::Sender<Request>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) callers: Callers,
+    pub(super) door: Arc<Door>,
 }
 
 /// All paths.
@@ -71,6 +75,15 @@ async fn ask(
     let Some(caller) = peer.address() else {
         return refusal(StatusCode::FORBIDDEN, "a question comes over the network".to_owned(), None);
     };
+    // The cheap look first: who asks too often costs the API server nothing.
+    let admitted = match desk.callers.ask(caller, clock::now()) {
+        Ok(()) => desk.door.admit(caller, &question.pod).await,
+        Err(too_many) => Err(too_many.into()),
+    };
+    if let Err(refused) = admitted {
+        desk.metrics.refused(&refused);
+        return refused_as(&refused);
+    }
     let (answer, taken) = oneshot::channel();
     let ask = async {
         desk.requests.send(Request::Ask { caller, question, answer }).await.ok()?;
@@ -84,21 +97,24 @@ async fn ask(
             });
             ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(stream)).into_response()
         }
-        Ok(Some(Err(refused))) => {
-            let leader = match &refused {
-                Refused::Elsewhere { address, .. } => address.clone(),
-                _ => None,
-            };
-            let status = match &refused {
-                Refused::FirstList { .. } | Refused::Families => StatusCode::UNPROCESSABLE_ENTITY,
-                Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-                Refused::Elsewhere { .. } | Refused::Unable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            };
-            refusal(status, refused.to_string(), leader)
-        }
+        Ok(Some(Err(refused))) => refused_as(&refused),
         Ok(None) => refusal(StatusCode::SERVICE_UNAVAILABLE, "the fence is stopping".to_owned(), None),
         Err(_elapsed) => refusal(StatusCode::SERVICE_UNAVAILABLE, "the fence's loop does not answer".to_owned(), None),
     }
+}
+
+fn refused_as(refused: &Refused) -> Response {
+    let leader = match refused {
+        Refused::Elsewhere { address, .. } => address.clone(),
+        _ => None,
+    };
+    let status = match refused {
+        Refused::FirstList { .. } | Refused::Families => StatusCode::UNPROCESSABLE_ENTITY,
+        Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refused::Caller(_) => StatusCode::FORBIDDEN,
+        Refused::Elsewhere { .. } | Refused::Unable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    refusal(status, refused.to_string(), leader)
 }
 
 fn refusal(status: StatusCode, error: String, leader: Option<String>) -> Response {

@@ -70,7 +70,13 @@ struct Answer {
 }
 
 impl Work {
-    pub(super) fn new(access: Access, lease: Lease, settings: Settings, pace: Pace, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        access: Access,
+        lease: Lease,
+        settings: Settings,
+        pace: Pace,
+        (callers, metrics): (Callers, Arc<Metrics>),
+    ) -> Self {
         Self {
             access,
             lease,
@@ -78,7 +84,7 @@ impl Work {
             spacing: pace.spacing,
             rounds: Rounds::new(pace),
             lags: Lags::default(),
-            callers: Callers::default(),
+            callers,
             answers: BTreeMap::new(),
             calls: 0,
             connections: Arc::default(),

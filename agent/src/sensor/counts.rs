@@ -1,10 +1,15 @@
 //! What every sensor is, whatever the kernel lets it use.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv6Addr,
+    time::Duration,
+};
 
 use super::{
     interfaces::Interface,
     kubelet::{Asker, ProbeStatus},
+    sources::Kept,
 };
 use crate::core::{
     clock::Monotonic,
@@ -51,6 +56,48 @@ pub trait Sensor {
     ///
     /// In words, if the kernel does not say whose it is, or does not take what was learnt.
     fn kubelet_asked(&mut self, _asker: Asker) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// Keeps who sends the SYNs that count from now on, or no longer; what was kept before is forgotten. `false` if the sensor
+    /// cannot.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not take it.
+    fn keep_sources(&mut self, _wanted: bool) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// These IPv6 addresses are sources of their own from now on, at most 16,384; of all others only the network is kept.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not take them.
+    fn keep_whole(&mut self, _addresses: &BTreeSet<Ipv6Addr>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Who has sent the SYNs that count since [`keep_sources`](Self::keep_sources).
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not say it.
+    fn sources(&self) -> Result<Kept, String> {
+        Ok(Kept::default())
+    }
+
+    /// Whether it can know which process sent a SYN.
+    fn knows_senders(&self) -> bool {
+        false
+    }
+
+    /// Whether a process of this node opened a connection to the agent's own port, as far as is known.
+    ///
+    /// # Errors
+    ///
+    /// In words, if the kernel does not say.
+    fn is_of_this_node(&self, _asker: Asker) -> Result<bool, String> {
         Ok(false)
     }
 

@@ -246,6 +246,12 @@ impl Kubelet {
     }
 }
 
+/// Whether a process of this node opened this connection to the agent's own port, in whatever control group it is.
+pub(super) fn is_of_this_node(loaded: &Loaded, asker: Asker) -> Result<bool, MapError> {
+    let Some(connection) = Connection::of(asker) else { return Ok(false) };
+    Ok(sender(loaded, connection)?.is_some_and(|sender| sender.group != 0))
+}
+
 /// Whether the sender of a request in kubelet's name can be kubelet: a process of this node, in a control group that can be
 /// told from others, and not in the one that holds all pods. Everything in doubt is not.
 fn judge(sender: Option<Sender>, pods: Option<u64>) -> Result<u64, Doubt> {

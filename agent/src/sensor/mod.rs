@@ -22,6 +22,7 @@ mod scope;
 mod select;
 mod self_test;
 mod slots;
+mod sources;
 mod tcx;
 
 pub use capabilities::{Capability, MissingCapabilities};
@@ -39,3 +40,4 @@ pub use scope::Scope;
 pub use select::{Choice, SelectError, Selected, Setting, StartError, in_order, told};
 pub use self_test::SelfTestError;
 pub use slots::SlotsFull;
+pub use sources::{Kept, KeptSource};

@@ -4,12 +4,13 @@ use std::io;
 
 use aya::{
     Ebpf, EbpfError, EbpfLoader, include_bytes_aligned,
-    maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray},
+    maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, PerCpuHashMap},
     programs::{CgroupSkb, Program, ProgramError, SchedClassifier},
 };
 use lastsyn_common::{
     counters::{Mark, PortPage, Prober, Sender, Tally, Witness},
     packet::{Ipv4, Ipv6},
+    sources::{Knocks, Source},
 };
 
 use super::{
@@ -50,6 +51,10 @@ pub(super) struct Loaded {
     pub(super) marks: PerCpuArray<MapData, Mark>,
     pub(super) askers_v4: HashMap<MapData, Ipv4, Sender>,
     pub(super) askers_v6: HashMap<MapData, Ipv6, Sender>,
+    pub(super) sources_wanted: Array<MapData, u64>,
+    pub(super) sources: PerCpuHashMap<MapData, Source, Knocks>,
+    pub(super) sources_added: PerCpuArray<MapData, u64>,
+    pub(super) whole: HashMap<MapData, [u32; 4], u8>,
 }
 
 /// Why the programs are not in the kernel.
@@ -131,6 +136,10 @@ impl Loaded {
             marks: map(&mut ebpf, "MARKS", PerCpuArray::try_from)?,
             askers_v4: map(&mut ebpf, "ASKERS_V4", HashMap::try_from)?,
             askers_v6: map(&mut ebpf, "ASKERS_V6", HashMap::try_from)?,
+            sources_wanted: map(&mut ebpf, "SOURCES_WANTED", Array::try_from)?,
+            sources: map(&mut ebpf, "SOURCES", PerCpuHashMap::try_from)?,
+            sources_added: map(&mut ebpf, "SOURCES_ADDED", PerCpuArray::try_from)?,
+            whole: map(&mut ebpf, "WHOLE", HashMap::try_from)?,
             ebpf,
         })
     }

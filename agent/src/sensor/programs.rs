@@ -1,19 +1,24 @@
 //! The sensors that run our program in the kernel, wherever it runs there.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv6Addr,
+    time::Duration,
+};
 
 use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
 use super::{
     counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
     hook::{AttachError, Hook, Look},
-    kubelet::{Asker, Kubelet, ProbeStatus},
+    kubelet::{self, Asker, Kubelet, ProbeStatus},
     maps,
     object::Loaded,
     program_log::ProgramLog,
     select::Setting,
     self_test::{self, SelfTestError},
     slots::Slots,
+    sources::{Kept, SourceMap},
 };
 use crate::{
     config::Network,
@@ -35,6 +40,7 @@ pub(super) struct Programs {
     log: ProgramLog,
     slots: Slots,
     kubelet: Kubelet,
+    sources: SourceMap,
     uncounted: Uncounted,
     reattach: bool,
     /// Since when every SYN is sure to be seen.
@@ -97,6 +103,7 @@ impl Programs {
             log,
             slots: Slots::default(),
             kubelet,
+            sources: SourceMap::default(),
             uncounted: Uncounted::default(),
             reattach,
             proven_since: None,
@@ -204,7 +211,7 @@ impl Sensor for Programs {
     }
 
     fn probes(&self) -> ProbeStatus {
-        if self.hook.is_on_interfaces() { self.kubelet.status() } else { ProbeStatus::unsupported() }
+        if self.knows_senders() { self.kubelet.status() } else { ProbeStatus::unsupported() }
     }
 
     fn probe_at(&mut self, ports: &[ProbePort]) -> Result<(), String> {
@@ -213,6 +220,26 @@ impl Sensor for Programs {
 
     fn kubelet_asked(&mut self, asker: Asker) -> Result<bool, String> {
         self.kubelet.asked(&mut self.loaded, asker).map_err(|error| error.to_string())
+    }
+
+    fn keep_sources(&mut self, wanted: bool) -> Result<bool, String> {
+        self.sources.keep(&mut self.loaded, wanted).map(|()| true).map_err(|error| error.to_string())
+    }
+
+    fn keep_whole(&mut self, addresses: &BTreeSet<Ipv6Addr>) -> Result<(), String> {
+        self.sources.keep_whole(&mut self.loaded, addresses).map_err(|error| error.to_string())
+    }
+
+    fn sources(&self) -> Result<Kept, String> {
+        self.sources.read(&self.loaded, &self.slots).map_err(|error| error.to_string())
+    }
+
+    fn knows_senders(&self) -> bool {
+        self.hook.is_on_interfaces()
+    }
+
+    fn is_of_this_node(&self, asker: Asker) -> Result<bool, String> {
+        kubelet::is_of_this_node(&self.loaded, asker).map_err(|error| error.to_string())
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {

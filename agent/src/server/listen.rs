@@ -4,6 +4,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -24,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::peer::Peer;
+use super::peer::{MayLast, Peer};
 use crate::config;
 
 /// A client that has not sent its request's head by then is let go.
@@ -35,8 +36,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Limits {
     /// How many are open at once.
     pub connections: usize,
-    /// After this time one is closed, whatever it does: nobody keeps the places of others, by reading no answer or by
-    /// asking without end.
+    /// After this time one is closed, whatever it does, unless it [may last](MayLast): nobody keeps the places of others, by
+    /// reading no answer or by asking without end.
     pub time: Duration,
 }
 
@@ -196,14 +197,20 @@ async fn serve_tcp(
             continue;
         };
         let peer = Peer::Network(address, stream.local_addr().ok());
-        let connection = answer(&graceful, stream, &router, peer);
+        let may_last = MayLast::default();
+        let connection = answer(&graceful, stream, &router.clone().layer(Extension(may_last.clone())), peer);
         let inside = peer.is_the_pod(&addresses.borrow());
         if inside {
             tokio::spawn(connection);
         } else if let Ok(permit) = Arc::clone(&outside).try_acquire_owned() {
             tokio::spawn(async move {
-                if timeout(limits.time, connection).await.is_err() {
-                    tracing::debug!(%address, "a connection from outside was closed: its time was over");
+                let mut connection = pin!(connection);
+                if timeout(limits.time, &mut connection).await.is_err() {
+                    if may_last.is_allowed() {
+                        connection.await;
+                    } else {
+                        tracing::debug!(%address, "a connection from outside was closed: its time was over");
+                    }
                 }
                 drop(permit);
             });
@@ -221,6 +228,7 @@ async fn serve_unix(listener: UnixListener, router: Router, mut stopped: watch::
             _ = stopped.changed() => break,
         };
         if let Some((stream, _)) = keep(accepted).await {
+            let router = router.clone().layer(Extension(MayLast::default()));
             tokio::spawn(answer(&graceful, stream, &router, Peer::UnixSocket));
         }
     }

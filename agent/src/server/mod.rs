@@ -32,6 +32,6 @@ pub async fn bind(
     metrics: Arc<Metrics>,
     readiness: readiness::Readiness,
 ) -> Result<Server, ServeError> {
-    let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness);
+    let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness, config.hook_from);
     listen::start(config, &routes::router(state), addresses, listen::AGENT).await
 }

@@ -1,6 +1,14 @@
 //! S10: who may call the hook and change the log level.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::sensor::Asker;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +19,29 @@ pub(crate) enum Peer {
     UnixSocket,
 }
 
+/// Whether a connection from outside may last: somebody was let in over it who waits, such as the node's kubelet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MayLast(Arc<AtomicBool>);
+
+impl MayLast {
+    pub(super) fn allow(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_allowed(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Peer {
+    /// The connection as the kernel may know who opened it.
+    pub(super) fn asker(self) -> Option<Asker> {
+        match self {
+            Self::Network(remote, Some(local)) => Some(Asker { remote, local }),
+            Self::Network(_, None) | Self::UnixSocket => None,
+        }
+    }
+
     /// The address in the network, IPv4 as such.
     pub(crate) fn address(self) -> Option<IpAddr> {
         match self {

@@ -16,10 +16,13 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 
-use super::{peer::Peer, readiness::Readiness};
+use super::{
+    peer::{MayLast, Peer},
+    readiness::Readiness,
+};
 use crate::{
+    config::HookFrom,
     drive::{Gone, Handle, Look},
-    sensor::Asker,
     telemetry::{
         log::LevelHandle,
         metrics::{self, Metrics},
@@ -47,6 +50,7 @@ pub(super) struct AppState {
     level: LevelHandle,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+    hook_from: HookFrom,
 }
 
 impl AppState {
@@ -56,24 +60,34 @@ impl AppState {
         level: LevelHandle,
         metrics: Arc<Metrics>,
         readiness: Readiness,
+        hook_from: HookFrom,
     ) -> Self {
-        Self { handle, addresses, level, metrics, readiness }
+        Self { handle, addresses, level, metrics, readiness, hook_from }
     }
 
     async fn look(&self) -> Result<Look, Failure> {
         Ok(timeout(STUCK, self.handle.look()).await??)
     }
+
+    /// Whether the kernel shows that a process of this node is at the other end.
+    async fn is_of_this_node(&self, peer: Peer) -> Result<bool, Failure> {
+        let Some(asker) = peer.asker() else { return Ok(false) };
+        Ok(timeout(STUCK, self.handle.is_of_this_node(asker)).await??)
+    }
 }
 
 /// All paths.
 pub(super) fn router(state: AppState) -> Router {
-    let pod_only = Router::new()
+    let hook = Router::new()
         // Who only asks for the head of an answer wants no drain.
         .route("/drain", get(drain).post(drain).head(async || StatusCode::METHOD_NOT_ALLOWED))
+        .route_layer(middleware::from_fn_with_state(state.clone(), only_who_may_call_the_hook));
+    let pod_only = Router::new()
         .route(MARK, post(mark))
         .route("/v1/log-level", get(level).put(set_level))
         .route_layer(middleware::from_fn_with_state(state.clone(), only_the_pod));
     Router::new()
+        .merge(hook)
         .merge(pod_only)
         .route("/v1/status", get(status))
         .route("/metrics", get(show_metrics))
@@ -89,6 +103,7 @@ enum Failure {
     Stopping,
     Stuck,
     NotThePod,
+    NotTheNode,
     Level(String),
 }
 
@@ -116,6 +131,11 @@ impl IntoResponse for Failure {
                              use the exec hook `lastsyn drain`";
                 (StatusCode::FORBIDDEN, error.to_owned())
             }
+            Self::NotTheNode => {
+                let error = "only the pod itself and processes of its node may ask for this, as far as the sensor knows \
+                             them; use the exec hook `lastsyn drain`";
+                (StatusCode::FORBIDDEN, error.to_owned())
+            }
             Self::Level(error) => (StatusCode::BAD_REQUEST, error),
         };
         (status, Json(json!({ "error": error }))).into_response()
@@ -130,13 +150,36 @@ async fn note_kubelet(
     next: Next,
 ) -> Response {
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-    if let Peer::Network(remote, Some(local)) = peer
+    if let Some(asker) = peer.asker()
         && KUBELET.iter().any(|begin| agent.starts_with(begin))
     {
         // An agent that is stopping learns nothing any more.
-        state.handle.kubelet_asked(Asker { remote, local }).ok();
+        state.handle.kubelet_asked(asker).ok();
     }
     next.run(request).await
+}
+
+/// S10, for the hook: `server.hookFrom` says who may call it. Its caller waits for as long as it takes.
+async fn only_who_may_call_the_hook(
+    State(state): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    Extension(may_last): Extension<MayLast>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    if peer.is_the_pod(&state.addresses.borrow()) {
+        return Ok(next.run(request).await);
+    }
+    let refused = match state.hook_from {
+        HookFrom::Pod => Failure::NotThePod,
+        HookFrom::Node if state.is_of_this_node(peer).await? => {
+            may_last.allow();
+            return Ok(next.run(request).await);
+        }
+        HookFrom::Node => Failure::NotTheNode,
+    };
+    tracing::debug!(?peer, "the hook was refused: its caller may not call it");
+    Err(refused)
 }
 
 /// S10.

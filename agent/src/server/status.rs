@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    core::verdict::{Condition, Listener, Strategy, Verdict},
+    core::verdict::{Condition, Listener, Sources, Strategy, Verdict},
     sensor::ProbeStatus,
 };
 
@@ -23,6 +23,9 @@ pub struct Status {
     pub listeners: Vec<Listener>,
     /// The drain under way.
     pub drain: Option<DrainStatus>,
+    /// Who sends attempts in the drain under way; `null` without one, and where it is not kept.
+    #[serde(default)]
+    pub sources: Option<Sources>,
     /// How many drains have ended.
     pub drains_ended: u64,
     /// The last drain's result.

@@ -281,6 +281,7 @@ mod tests {
             sensor,
             listeners: Vec::new(),
             drain: None,
+            sources: None,
             drains_ended: 0,
             verdict: None,
             journal: Vec::new(),

@@ -5,7 +5,8 @@
 //! *From the verdict on, with the API standing still at that moment, the node's rules never route to the pod, now or
 //! later.* [`sound`] has each kind of evidence, which must hold in the whole bounded space; [`rolling`] the same through
 //! a rolling update, in which a confirmation outlives writes that are not relevant; [`broken`] has simpler rules and
-//! missing assumptions, which must fail, with their shortest traces.
+//! missing assumptions, which must fail, with their shortest traces. [`rounds`] has the fence as it is built, with several
+//! drains and another writer.
 //!
 //! Time is in ticks. An assumed bound is closed (what takes one tick may happen at the next), and the agent's waits are
 //! one nanosecond longer: two things at one instant have no order.
@@ -22,6 +23,7 @@ mod fence;
 mod kube_proxy;
 mod naive;
 mod rolling;
+mod rounds;
 mod search;
 mod service;
 mod setting;

@@ -6,13 +6,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use stateright::{Checker as _, Model as _};
+use stateright::{Checker as _, Model};
 
 use crate::{
     setting::Setting,
     words,
     world::{CONFIRMS, SOUND},
 };
+
+/// A case in words, and what is to be found of it.
+pub(crate) struct Told<M: Model> {
+    pub(crate) rule: String,
+    pub(crate) assumes: Vec<&'static str>,
+    pub(crate) world: String,
+    /// The names of its properties: what always holds, and what must happen at times.
+    pub(crate) sound: &'static str,
+    pub(crate) confirms: &'static str,
+    /// A step of a trace.
+    pub(crate) step: fn(&M::State, Option<M::Action>, &M::State) -> String,
+}
 
 /// What a search found.
 pub(crate) struct Found {
@@ -25,18 +37,36 @@ pub(crate) struct Found {
 /// Searches the whole world, breadth first, to its first violation or its end. On one thread, so that the first
 /// violation is of the shortest.
 pub(crate) fn search(name: &str, setting: Setting) -> Found {
+    let told = Told {
+        rule: setting.rule_in_words(),
+        assumes: setting.assumed_in_words(),
+        world: setting.world_in_words(),
+        sound: SOUND,
+        confirms: CONFIRMS,
+        step: words::step,
+    };
+    run(name, setting, &told)
+}
+
+/// The same of any model.
+pub(crate) fn run<M>(name: &str, model: M, told: &Told<M>) -> Found
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + PartialEq + std::hash::Hash + Send + Sync + 'static,
+    M::Action: Copy + PartialEq,
+{
     #[expect(clippy::disallowed_methods, reason = "how long a search takes is for people, and decides nothing")]
     let started = Instant::now();
-    let checker = setting.checker().spawn_bfs().join();
+    let checker = model.checker().spawn_bfs().join();
     let took = started.elapsed();
-    let violation = checker.discovery(SOUND).map(|path| {
+    let violation = checker.discovery(told.sound).map(|path| {
         let steps = path.into_vec();
-        steps.windows(2).map(|pair| words::step(&pair[0].0, pair[0].1, &pair[1].0)).collect()
+        steps.windows(2).map(|pair| (told.step)(&pair[0].0, pair[0].1, &pair[1].0)).collect()
     });
-    let found = Found { violation, confirms: checker.discovery(CONFIRMS).is_some() };
+    let found = Found { violation, confirms: checker.discovery(told.confirms).is_some() };
     let size = Size { states: checker.unique_state_count(), depth: checker.max_depth(), took };
     eprintln!("{name}: {} states, {} steps deep, {:.1} s", size.states, size.depth, took.as_secs_f64());
-    record(name, &setting, &found, &size);
+    record(name, told, &found, &size);
     found
 }
 
@@ -48,13 +78,13 @@ struct Size {
 
 /// Adds a line to the file that `LASTSYN_MODEL_RECORDS` names, for `cargo xtask model`.
 #[expect(clippy::expect_used, reason = "a record that is lost must fail its case")]
-fn record(name: &str, setting: &Setting, found: &Found, size: &Size) {
+fn record<M: Model>(name: &str, told: &Told<M>, found: &Found, size: &Size) {
     let Some(path) = std::env::var_os("LASTSYN_MODEL_RECORDS") else { return };
     let line = serde_json::json!({
         "name": name,
-        "rule": setting.rule_in_words(),
-        "assumes": setting.assumed_in_words(),
-        "world": setting.world_in_words(),
+        "rule": told.rule,
+        "assumes": told.assumes,
+        "world": told.world,
         "trace": found.violation,
         "confirms": found.confirms,
         "states": size.states,

@@ -15,7 +15,15 @@ is needed beside the workload.
 - {name: LASTSYN_SERVER_ADDRESS, value: {{ printf "[::]:%d" (int $values.port) | quote }}}
 {{- $own := dict
   "drain.maxWait" "maxWait" "drain.stopReserve" "stopReserve" "server.address" "port" "server.socket" ""
-  "pod.name" "" "pod.namespace" "" "pod.uid" "" "pod.ips" "" "pod.nodeName" "" "pod.hostIps" "" }}
+  "pod.name" "" "pod.namespace" "" "pod.uid" "" "pod.ips" "" "pod.nodeName" "" "pod.hostIps" ""
+  "routing.source" "fence.source" "fence.address" "fence.port" }}
+{{- with include "lastsyn.fenceUrl" . }}
+- {name: LASTSYN_ROUTING_FENCE, value: {{ . | quote }}}
+{{- $own = set $own "routing.fence" "fence.url" }}
+{{- end }}
+{{- if include "lastsyn.toldByTheFence" . }}
+- {name: LASTSYN_ROUTING_SOURCE, value: fence}
+{{- end }}
 {{- include "lastsyn.variables" (dict "tree" $values.config "path" list "own" $own) }}
 {{- end -}}
 

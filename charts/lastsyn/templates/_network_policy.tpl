@@ -9,7 +9,9 @@ allows, so that this is for namespaces that restrict egress already.
 {{- $labels := include "lastsyn.labels" . | fromYaml -}}
 {{- $podLabels := include "lastsyn.podLabels" . | fromYaml -}}
 {{- $nodePort := dig "routing" "kubeProxyHealthzPort" 10256 $values.config | int -}}
-{{- if or (not $policy.apiServer.cidrs) (not $policy.nodes.cidrs) -}}
+{{- $told := include "lastsyn.toldByTheFence" . -}}
+{{- $fence := include "lastsyn.fenceUrl" . -}}
+{{- if and (not $told) (or (not $policy.apiServer.cidrs) (not $policy.nodes.cidrs)) -}}
 {{- fail "lastsyn: networkPolicy.create needs networkPolicy.apiServer.cidrs and networkPolicy.nodes.cidrs: without them agents reach neither, and no drain is confirmed" -}}
 {{- end -}}
 {{- range $namespace := include "lastsyn.namespaces" . | fromYaml | keys | sortAlpha }}
@@ -25,6 +27,16 @@ spec:
     matchLabels: {{ toJson $podLabels }}
   policyTypes: {{ ternary (list "Ingress" "Egress") (list "Egress") (not (empty $policy.metricsFrom)) | toJson }}
   egress:
+    {{- if $fence }}
+    {{- /* Whichever release has it, and whatever its port is. */}}
+    - to:
+        - namespaceSelector: {}
+          podSelector:
+            matchLabels: {app.kubernetes.io/name: lastsyn, app.kubernetes.io/component: fence}
+      ports:
+        - {protocol: TCP, port: {{ regexFind ":[0-9]+/?$" $fence | trimPrefix ":" | trimSuffix "/" | default "19481" | int }}}
+    {{- end }}
+    {{- if not $told }}
     - to:
         {{- range $cidr := $policy.apiServer.cidrs }}
         - ipBlock: {cidr: {{ $cidr | quote }}}
@@ -40,6 +52,7 @@ spec:
         {{- end }}
       ports:
         - {protocol: TCP, port: {{ $nodePort }}}
+    {{- end }}
     {{- end }}
   {{- with $policy.metricsFrom }}
   ingress:

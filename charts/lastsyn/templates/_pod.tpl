@@ -41,10 +41,10 @@ preStop:
 {{- end }}
 {{- end -}}
 
-{{/* "true", or nothing where the agent is configured not to watch routing. */}}
+{{/* "true", or nothing where the agent is configured not to watch routing, or is told of it by the fence. */}}
 {{- define "lastsyn.asksTheCluster" -}}
 {{- $values := include "lastsyn.values" . | fromYaml -}}
-{{- if ne (toJson (dig "routing" "enabled" true $values.config)) "false" -}}true{{- end -}}
+{{- if and (ne (toJson (dig "routing" "enabled" true $values.config)) "false") (not (include "lastsyn.toldByTheFence" .)) -}}true{{- end -}}
 {{- end -}}
 
 {{/* The fields of the pod's `spec` that are not lists. */}}

@@ -12,3 +12,4 @@
 pub mod counters;
 pub mod packet;
 pub mod socket;
+pub mod sources;

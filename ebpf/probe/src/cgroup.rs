@@ -10,7 +10,7 @@ use lastsyn_common::{
     socket::{LISTEN, is_loopback_v4, is_loopback_v6},
 };
 
-use crate::{count, reach::Copied, socket};
+use crate::{count, reach::Copied, socket, sources};
 
 /// The packet goes on to its socket.
 const PASS: i32 = 1;
@@ -58,6 +58,7 @@ fn ipv4(skb: *mut __sk_buff) {
     let class =
         if count::ignores_v4(tuple.source) { Class::Ignored } else { class(skb, socket::state_v4(skb, tuple), tcp) };
     count::tally(slot, false, class);
+    sources::keep_v4(slot, tuple.source, class);
 }
 
 #[inline(always)]
@@ -80,6 +81,7 @@ fn ipv6(skb: *mut __sk_buff) {
     let class =
         if count::ignores_v6(tuple.source) { Class::Ignored } else { class(skb, socket::state_v6(skb, tuple), tcp) };
     count::tally(slot, true, class);
+    sources::keep_v6(slot, tuple.source, class);
 }
 
 /// The packet has met a listener: where the lookup finds neither it nor a handshake under way, it is new nevertheless.

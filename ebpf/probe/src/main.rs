@@ -15,6 +15,7 @@ mod pace;
 mod reach;
 mod sender;
 mod socket;
+mod sources;
 mod tcx;
 
 /// The kernel lends helpers such as `bpf_ktime_get_ns` to GPL-compatible programs only.

@@ -1,9 +1,10 @@
-//! The maps. All of fixed size: nothing that a sender does makes them grow, or forget; but who asked the agent long ago can
-//! be forgotten, as other processes of this node ask.
+//! The maps. All of fixed size: nothing that a sender does makes them grow, or makes a count go; but who asked the agent long
+//! ago can be forgotten, as other processes of this node ask, and who sent SYNs long ago, as others do.
 
 use aya_ebpf::{
+    bindings::BPF_F_NO_PREALLOC,
     macros::map,
-    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, LruPerCpuHashMap, PerCpuArray},
 };
 use lastsyn_common::{
     counters::{
@@ -11,6 +12,7 @@ use lastsyn_common::{
         Prober, Sender, Tally, Witness,
     },
     packet::{Ipv4, Ipv6},
+    sources::{Knocks, MOST_SOURCES, MOST_WHOLE, Source},
 };
 
 /// TCP port to slot. Written by the agent, also while the programs run.
@@ -58,3 +60,21 @@ pub(crate) static ASKERS_V4: LruHashMap<Ipv4, Sender> = LruHashMap::with_max_ent
 /// The same over IPv6.
 #[map]
 pub(crate) static ASKERS_V6: LruHashMap<Ipv6, Sender> = LruHashMap::with_max_entries(ASKERS, 0);
+
+/// Not 0 while sources are to be kept: one entry. Written by the agent, also while the programs run.
+#[map]
+pub(crate) static SOURCES_WANTED: Array<u64> = Array::with_max_entries(1, 0);
+
+/// What came from whom, per CPU. Those from which nothing has come for long give way to new ones.
+#[map]
+pub(crate) static SOURCES: LruPerCpuHashMap<Source, Knocks> = LruPerCpuHashMap::with_max_entries(MOST_SOURCES, 0);
+
+/// How many sources have been taken into that map: one entry. By how many of them are still there the agent knows how many
+/// gave way.
+#[map]
+pub(crate) static SOURCES_ADDED: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// The IPv6 addresses that are sources of their own, and nothing of interest as values. Written by the agent, also while the
+/// programs run; it takes up only what is in it.
+#[map]
+pub(crate) static WHOLE: HashMap<[u32; 4], u8> = HashMap::with_max_entries(MOST_WHOLE, BPF_F_NO_PREALLOC);

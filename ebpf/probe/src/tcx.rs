@@ -17,7 +17,7 @@ use lastsyn_common::{
 use crate::{
     count, pace,
     reach::{Copied, Linear},
-    sender, socket,
+    sender, socket, sources,
 };
 
 /// `PACKET_HOST` in `linux/if_packet.h`: the frame is for this host, not overheard.
@@ -107,7 +107,9 @@ fn datagram_v4(context: &TcContext, verdict: Verdict) {
         count::tally(slot, false, Class::Ignored);
     } else {
         let takes = || socket::takes_datagram_v4(context.skb.skb, tuple);
-        count::tally(slot, false, datagram_class(verdict, takes));
+        let class = datagram_class(verdict, takes);
+        count::tally(slot, false, class);
+        sources::keep_v4(slot, tuple.source, class);
     }
 }
 
@@ -121,7 +123,9 @@ fn datagram_v6(context: &TcContext, verdict: Verdict) {
         count::tally(slot, true, Class::Ignored);
     } else {
         let takes = || socket::takes_datagram_v6(context.skb.skb, tuple);
-        count::tally(slot, true, datagram_class(verdict, takes));
+        let class = datagram_class(verdict, takes);
+        count::tally(slot, true, class);
+        sources::keep_v6(slot, tuple.source, class);
     }
 }
 
@@ -188,7 +192,9 @@ fn class_of_v4(context: &TcContext, tuple: Ipv4, to: To, tcp: usize, fixed: bool
     {
         return None;
     }
-    Some(class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed))
+    let class = class(context, socket::state_v4(context.skb.skb, tuple), tcp, fixed);
+    sources::keep_v4(to.slot, tuple.source, class);
+    Some(class)
 }
 
 #[inline(always)]
@@ -209,7 +215,9 @@ fn class_of_v6(context: &TcContext, tuple: Ipv6, to: To, tcp: usize, fixed: bool
     {
         return None;
     }
-    Some(class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed))
+    let class = class(context, socket::state_v6(context.skb.skb, tuple), tcp, fixed);
+    sources::keep_v6(to.slot, tuple.source, class);
+    Some(class)
 }
 
 #[inline(always)]

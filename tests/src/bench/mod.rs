@@ -5,10 +5,14 @@ mod calm_drain;
 mod control;
 mod distribution;
 mod hook_latency;
+mod large_cluster;
 mod report;
 mod stop_latency;
 
 use anyhow::{Result, bail};
+
+/// What can be measured.
+const MEASUREMENTS: &str = "calm-drain, hook-latency, large-cluster, stop-latency";
 
 /// Takes the measurement that the first argument names. The table goes to standard output.
 ///
@@ -20,9 +24,10 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let measure = match arguments.next().as_deref() {
         Some("calm-drain") => calm_drain::measure,
         Some("hook-latency") => hook_latency::measure,
+        Some("large-cluster") => large_cluster::measure,
         Some("stop-latency") => stop_latency::measure,
-        Some(name) => bail!("there is no measurement `{name}`; there are: calm-drain, hook-latency, stop-latency"),
-        None => bail!("which measurement? There are: calm-drain, hook-latency, stop-latency"),
+        Some(name) => bail!("there is no measurement `{name}`; there are: {MEASUREMENTS}"),
+        None => bail!("which measurement? There are: {MEASUREMENTS}"),
     };
     if let Some(argument) = arguments.next() {
         bail!("unknown argument `{argument}`: a measurement takes none");

@@ -32,12 +32,27 @@ pub enum Right {
     Pod,
 }
 
+/// A right of the fence everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceRight {
+    /// List of `EndpointSlices`.
+    ListSlices,
+    /// List and watch of `EndpointSlices`.
+    Slices,
+    /// List and watch of Services.
+    Services,
+    /// Get of pods.
+    Pods,
+}
+
 /// A `ServiceAccount` and its token.
 #[derive(Clone, Debug)]
 pub struct Access {
     directory: PathBuf,
     server: String,
     port: u16,
+    /// A file that names the API server in place of these.
+    kubeconfig: Option<PathBuf>,
 }
 
 // === impl Right ===
@@ -58,31 +73,62 @@ impl Right {
     }
 }
 
-// === impl Access ===
+// === impl FenceRight ===
 
-impl Access {
-    /// Makes the `ServiceAccount` called `name` in the namespace `default`, with roles of the same name, and asks for a token.
-    pub(crate) fn grant(api: &Api, name: &str, rights: &[Right], directory: &Path, authority: &Path) -> Result<Self> {
-        Self::grant_rules(api, name, &rights.iter().map(|right| right.rule()).collect::<Vec<_>>(), directory, authority)
-    }
+impl FenceRight {
+    /// By which it sees who asks.
+    pub const DOOR: [Self; 2] = [Self::ListSlices, Self::Pods];
 
-    /// The same for a replica of the fence.
-    pub(crate) fn grant_fence(api: &Api, name: &str, directory: &Path, authority: &Path) -> Result<Self> {
+    /// By which it tells pods of the cluster as well.
+    pub const SOURCE: [Self; 3] = [Self::Slices, Self::Services, Self::Pods];
+
+    /// Everything that a fence with these rights is granted: whether it is for the whole cluster, and the rule.
+    pub fn rules(everywhere: &[Self]) -> Vec<(bool, Value)> {
         let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
         let writes = ["list", "create", "update", "delete"];
-        let rules = vec![
+        let mut rules = vec![
             (false, rule("discovery.k8s.io", "endpointslices", &writes)),
             (false, rule("", "services", &["list", "create", "patch", "delete"])),
             (false, rule("coordination.k8s.io", "leases", &["get", "create", "update"])),
             (true, rule("", "nodes", &["list"])),
         ];
-        Self::grant_rules(api, name, &rules, directory, authority)
+        rules.extend(everywhere.iter().map(|right| {
+            let (group, resource, verbs): (_, _, &[&str]) = match right {
+                Self::ListSlices => ("discovery.k8s.io", "endpointslices", &["list"]),
+                Self::Slices => ("discovery.k8s.io", "endpointslices", &["list", "watch"]),
+                Self::Services => ("", "services", &["list", "watch"]),
+                Self::Pods => ("", "pods", &["get"]),
+            };
+            (true, rule(group, resource, verbs))
+        }));
+        rules
+    }
+}
+
+// === impl Access ===
+
+impl Access {
+    /// Makes the `ServiceAccount` called `name` in the namespace `default`, with roles of the same name, and asks for a token.
+    pub(crate) fn grant(api: &Api, name: &str, rights: &[Right], directory: &Path, authority: &Path) -> Result<Self> {
+        let rules = rights.iter().map(|right| right.rule()).collect::<Vec<_>>();
+        Self::grant_rules(api, (name, "default"), &rules, directory, authority)
+    }
+
+    /// The same for a replica of the fence, which writes in a namespace and lists nodes. `asks` are its rights everywhere.
+    pub(crate) fn grant_fence(
+        api: &Api,
+        (name, namespace): (&str, &str),
+        asks: &[FenceRight],
+        directory: &Path,
+        authority: &Path,
+    ) -> Result<Self> {
+        Self::grant_rules(api, (name, namespace), &FenceRight::rules(asks), directory, authority)
     }
 
     /// By rules, and whether each is one for the whole cluster.
     fn grant_rules(
         api: &Api,
-        name: &str,
+        (name, namespace): (&str, &str),
         rights: &[(bool, Value)],
         directory: &Path,
         authority: &Path,
@@ -93,7 +139,8 @@ impl Access {
         api.post(accounts, &json!({"metadata": metadata}))?;
         let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
         let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": "default"}]);
-        for (scope, kind, of_cluster) in [("namespaces/default/", "Role", false), ("", "ClusterRole", true)] {
+        let own = format!("namespaces/{namespace}/");
+        for (scope, kind, of_cluster) in [(own.as_str(), "Role", false), ("", "ClusterRole", true)] {
             let rules = rights.iter().filter(|(wide, _)| *wide == of_cluster);
             let rules: Vec<Value> = rules.map(|(_, rule)| rule.clone()).collect();
             let plural = format!("{rbac}/{scope}{}s", kind.to_lowercase());
@@ -111,7 +158,7 @@ impl Access {
         for (file, text) in [("token", token), ("namespace", "default"), ("ca.crt", &authority)] {
             fs::write(directory.join(file), text).with_context(|| format!("{file} was not written"))?;
         }
-        Ok(Self { directory, server: CONTROL_PLANE_V4.to_string(), port: API_PORT })
+        Ok(Self { directory, server: CONTROL_PLANE_V4.to_string(), port: API_PORT, kubeconfig: None })
     }
 
     /// The same with an API server where there is none: nothing answers.
@@ -121,9 +168,38 @@ impl Access {
         Self { server: "10.10.0.99".to_owned(), ..self.clone() }
     }
 
+    /// The file of a client at this URL that is this `ServiceAccount`.
+    pub(crate) fn kubeconfig(&self, server: &str, authority: &Path) -> Result<PathBuf> {
+        let user = json!({"tokenFile": self.directory.join("token")});
+        self.write("kubeconfig", &json!({"server": server, "certificate-authority": authority}), &user)
+    }
+
+    /// The same through a proxy at this URL, which is this `ServiceAccount` itself.
+    pub(crate) fn through(&self, proxy: &str) -> Result<Self> {
+        let kubeconfig = self.write("proxy.kubeconfig", &json!({"server": proxy}), &json!({}))?;
+        Ok(Self { kubeconfig: Some(kubeconfig), ..self.clone() })
+    }
+
+    fn write(&self, file: &str, cluster: &Value, user: &Value) -> Result<PathBuf> {
+        let path = self.directory.join(file);
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": "lab", "user": user}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+            "current-context": "lab",
+        });
+        fs::write(&path, text.to_string()).with_context(|| format!("{} was not written", path.display()))?;
+        Ok(path)
+    }
+
     /// An agent that has it, as every container of a pod has.
     #[must_use]
     pub fn give_to(&self, config: AgentConfig) -> AgentConfig {
+        if let Some(kubeconfig) = &self.kubeconfig {
+            return config.env("KUBECONFIG", kubeconfig.display().to_string());
+        }
         let directory = self.directory.display().to_string();
         config
             .env("KUBERNETES_SERVICE_HOST", &self.server)

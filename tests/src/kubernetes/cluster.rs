@@ -1,6 +1,7 @@
 //! The whole: a control plane, three nodes, and what tests put into them.
 
 use std::{
+    net::Ipv4Addr,
     path::Path,
     sync::atomic::{AtomicU8, Ordering},
     thread,
@@ -11,9 +12,9 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
 use super::{
-    Access, Api, Endpoint, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec, Timing,
-    WatchProxy,
-    addresses::{API_PORT, CONTROL_PLANE_V4},
+    Access, Api, Endpoint, FenceRight, KubePod, Kubelet, Mode, Node, PodSpec, Right, RuleWriter, Service, ServiceSpec,
+    Timing, WatchProxy,
+    addresses::{API_PORT, CONTROL_PLANE_V4, node_v4},
     control_plane::{self, ControlPlane},
     endpoints, kubeconfig,
 };
@@ -85,7 +86,7 @@ impl Cluster {
         for (index, node) in nodes.iter_mut().enumerate() {
             let server = if config.watch_proxy_on == Some(index) {
                 let identity = write_kubeconfig(&control_plane, "watch-proxy", &control_plane::server_url())?;
-                let proxy = WatchProxy::start(node.host(), &identity)?;
+                let proxy = WatchProxy::start(node.host(), Ipv4Addr::LOCALHOST, &identity)?;
                 let server = proxy.url();
                 watch_proxy = Some(proxy);
                 server
@@ -186,6 +187,27 @@ impl Cluster {
         self.watch_proxy.as_ref().context("the cluster was made without a watch proxy")
     }
 
+    /// A client that is a `ServiceAccount`, with its rights and no others.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn api_as(&self, access: &Access) -> Result<Api> {
+        Api::connect(self.outside(), &access.kubeconfig(&control_plane::server_url(), self.authority())?)
+    }
+
+    /// What an agent in a pod of a node, numbered from 0, has of the API server through a watch proxy on that node.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such node, or nothing listens there.
+    pub fn watched(&self, access: &Access, node: usize) -> Result<(Access, WatchProxy)> {
+        let node = self.nodes.get(node).with_context(|| format!("there is no node {node}"))?;
+        let identity = access.kubeconfig(&control_plane::server_url(), self.authority())?;
+        let proxy = WatchProxy::start(node.host(), node_v4(node.number), &identity)?;
+        Ok((access.through(&proxy.url())?, proxy))
+    }
+
     /// What stands between one kube-proxy and its rules, if it was asked for.
     ///
     /// # Errors
@@ -231,7 +253,16 @@ impl Cluster {
     ///
     /// When the API server does not take it.
     pub fn fence_access(&self, name: &str) -> Result<Access> {
-        Access::grant_fence(self.api(), name, self.lab.directory(), self.authority())
+        self.fence_access_in("default", name, &FenceRight::DOOR)
+    }
+
+    /// The same for one that writes in a namespace, with some of the rights that it has everywhere.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take it.
+    pub fn fence_access_in(&self, namespace: &str, name: &str, asks: &[FenceRight]) -> Result<Access> {
+        Access::grant_fence(self.api(), (name, namespace), asks, self.lab.directory(), self.authority())
             .with_context(|| format!("no ServiceAccount {name}"))
     }
 

@@ -18,6 +18,7 @@ const SOON: Duration = Duration::from_secs(20);
 pub struct Fence {
     process: Process,
     access: Access,
+    config: AgentConfig,
     node: usize,
     pod: KubePod,
 }
@@ -31,10 +32,19 @@ impl Fence {
     ///
     /// When it does not come up.
     pub fn start(cluster: &Cluster, node: usize, name: &str, access: &Access) -> Result<Self> {
+        Self::with(cluster, node, name, access, AgentConfig::default())
+    }
+
+    /// The same with keys of its own in its environment.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub fn with(cluster: &Cluster, node: usize, name: &str, access: &Access, config: AgentConfig) -> Result<Self> {
         let pod = cluster.pod(node, &PodSpec::new(name, "fence", PORT))?;
         pod.set_ready(true)?;
-        let process = start(cluster, node, &pod, access)?;
-        let fence = Self { process, access: access.clone(), node, pod };
+        let process = start(cluster, node, &pod, access, config.clone())?;
+        let fence = Self { process, access: access.clone(), config, node, pod };
         fence.await_answer()?;
         Ok(fence)
     }
@@ -54,7 +64,7 @@ impl Fence {
     ///
     /// When it does not come up.
     pub fn restart(&mut self, cluster: &Cluster) -> Result<()> {
-        self.process = start(cluster, self.node, &self.pod, &self.access)?;
+        self.process = start(cluster, self.node, &self.pod, &self.access, self.config.clone())?;
         self.await_answer()
     }
 
@@ -144,9 +154,9 @@ impl Fence {
     }
 }
 
-fn start(cluster: &Cluster, node: usize, pod: &KubePod, access: &Access) -> Result<Process> {
+fn start(cluster: &Cluster, node: usize, pod: &KubePod, access: &Access, config: AgentConfig) -> Result<Process> {
     let node = cluster.nodes().get(node).with_context(|| format!("there is no node {node}"))?;
-    let config = access.give_to(pod.downward(node, AgentConfig::default())?).env("LASTSYN_LOG_LEVEL", "debug");
+    let config = access.give_to(pod.downward(node, config)?).env("LASTSYN_LOG_LEVEL", "debug");
     let mut command = agent::command(pod.host(), &config.through, &agent::program()?)?;
     command.arg("fence").envs(config.env);
     Process::start(format!("the fence in {}", pod.name()), &mut command)

@@ -30,6 +30,8 @@ pub enum Health {
     SickOnce(u32),
     /// Nothing, and the kubelet asks it every second at the port of its clients. The agent has this `listeners.probes`.
     Probed(&'static str),
+    /// Nothing, and the kubelet calls its hook over HTTP.
+    HookOverHttp,
 }
 
 // === impl KubeletPod ===
@@ -45,6 +47,7 @@ impl<'a> KubeletPod<'a> {
         let spec = match health {
             Health::Well => spec,
             Health::SickOnce(after) => pod_template::sick_once(spec, after),
+            Health::HookOverHttp => pod_template::hook_over_http(spec),
             Health::Probed(probes) => pod_template::probed(spec, probes),
         };
         let metadata = json!({"name": name, "labels": {"app": app}});

@@ -35,7 +35,7 @@ mod watch_proxy;
 mod workload;
 
 pub use self::{
-    access::{Access, Right},
+    access::{Access, FenceRight, Right},
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
     api_traffic::{Amount, ApiTraffic},

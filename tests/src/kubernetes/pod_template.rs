@@ -88,6 +88,18 @@ pub(super) fn sick_once(mut spec: Value, after_seconds: u32) -> Value {
     spec
 }
 
+/// The same with a hook that the kubelet calls itself.
+pub(super) fn hook_over_http(mut spec: Value) -> Value {
+    let hook = json!({"preStop": {"httpGet": {"port": AGENT_PORT, "path": "/drain"}}});
+    if let Some(web) = spec.pointer_mut("/containers/0").and_then(Value::as_object_mut) {
+        web.insert("lifecycle".to_owned(), hook);
+    }
+    if let Some(variables) = spec.pointer_mut("/initContainers/0/env").and_then(Value::as_array_mut) {
+        variables.push(json!({"name": "LASTSYN_SERVER_HOOK_FROM", "value": "node"}));
+    }
+    spec
+}
+
 /// The same with a server that the kubelet asks over the pod's network every second, at the port of its clients. It asks the
 /// agent as well, which learns by that where it asks from. `probes` is the agent's `listeners.probes`.
 pub(super) fn probed(mut spec: Value, probes: &str) -> Value {

@@ -1,10 +1,12 @@
-//! Between one kube-proxy and the API server: passes everything on, and can hold back the watch and the lists of one
-//! resource while the others go on. With this a kube-proxy writes its rules, stamps them, and has not heard of a change.
+//! Between one client (a kube-proxy, an agent) and the API server: passes everything on, can hold back the watch and the lists
+//! of one resource while the others go on, and can let its watches expire, as an API server does that has forgotten their place
+//! (410). With this a kube-proxy writes its rules, stamps them, and has not heard of a change.
 
 use std::{
     convert::Infallible,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
+    sync::Arc,
     thread::JoinHandle,
 };
 
@@ -26,12 +28,22 @@ use crate::{Host, host::runtime};
 
 type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
 
+/// What passes.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    /// The resource that stands still.
+    stalled: Option<String>,
+    /// The resource whose watches have expired, until it is listed again.
+    expired: Option<String>,
+    /// How often watches have expired: those of before are over.
+    expiries: u64,
+}
+
 /// A proxy in a node's namespace. Dropped, it is gone.
 #[derive(Debug)]
 pub struct WatchProxy {
     address: SocketAddr,
-    /// The resource that stands still.
-    stalled: watch::Sender<Option<String>>,
+    flow: Arc<watch::Sender<Flow>>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,46 +51,60 @@ pub struct WatchProxy {
 // === impl WatchProxy ===
 
 impl WatchProxy {
-    /// Starts it in a host, with a client's file for the API server.
-    pub(crate) fn start(host: &Host, kubeconfig: &Path) -> Result<Self> {
+    /// Starts it at an address of a host, with a client's file for the API server.
+    pub(crate) fn start(host: &Host, address: Ipv4Addr, kubeconfig: &Path) -> Result<Self> {
         let config =
             Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} cannot be read", kubeconfig.display()))?;
         let listener = host
             .run(|| {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let listener = TcpListener::bind((address, 0))?;
                 listener.set_nonblocking(true)?;
                 std::io::Result::Ok(listener)
             })
             .with_context(|| format!("no watch proxy in {}", host.role()))?;
         let address = listener.local_addr()?;
-        let (stalled, stall) = watch::channel(None);
+        let flow = Arc::new(watch::Sender::new(Flow::default()));
+        let flowing = Arc::clone(&flow);
         let (end, ended) = oneshot::channel();
         let thread = host.spawn("watch proxy", move || {
             runtime().block_on(LocalSet::new().run_until(async {
                 tokio::select! {
-                    served = serve(listener, config, stall) => if let Err(error) = served {
+                    served = serve(listener, config, flowing) => if let Err(error) = served {
                         eprintln!("the watch proxy: {error:#}");
                     },
                     _ = ended => {}
                 }
             }));
         })?;
-        Ok(Self { address, stalled, end: Some(end), thread: Some(thread) })
+        Ok(Self { address, flow, end: Some(end), thread: Some(thread) })
     }
 
-    /// Where the kube-proxy finds it.
+    /// Where the client finds it.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Holds back everything of a resource, such as `endpointslices`, from now on.
     pub fn stall(&self, resource: &str) {
-        self.stalled.send_replace(Some(resource.to_owned()));
+        self.flow.send_modify(|flow| flow.stalled = Some(resource.to_owned()));
     }
 
     /// Lets what was held back go, in its order.
     pub fn release(&self) {
-        self.stalled.send_replace(None);
+        self.flow.send_modify(|flow| flow.stalled = None);
+    }
+
+    /// Ends the watches of a resource, and refuses new ones with 410 until it is listed. What was held back is lost.
+    pub fn expire(&self, resource: &str) {
+        self.flow.send_modify(|flow| {
+            let resource = Some(resource.to_owned());
+            *flow = Flow { stalled: None, expired: resource, expiries: flow.expiries + 1 };
+        });
+    }
+
+    /// Whether a watch has expired, and the resource has not been listed since.
+    pub fn is_expired(&self) -> bool {
+        self.flow.borrow().expired.is_some()
     }
 }
 
@@ -95,14 +121,14 @@ impl Drop for WatchProxy {
     }
 }
 
-async fn serve(listener: TcpListener, config: Kubeconfig, stalled: watch::Receiver<Option<String>>) -> Result<()> {
+async fn serve(listener: TcpListener, config: Kubeconfig, flow: Arc<watch::Sender<Flow>>) -> Result<()> {
     let client = api::client(config).await?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
         let (stream, _) = listener.accept().await?;
-        let (client, stalled) = (client.clone(), stalled.clone());
+        let (client, flow) = (client.clone(), Arc::clone(&flow));
         tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| pass(client.clone(), stalled.clone(), request));
+            let service = service_fn(move |request| pass(client.clone(), Arc::clone(&flow), request));
             // A kube-proxy that is killed breaks it.
             http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
         });
@@ -111,50 +137,104 @@ async fn serve(listener: TcpListener, config: Kubeconfig, stalled: watch::Receiv
 
 async fn pass(
     client: Client,
-    mut stalled: watch::Receiver<Option<String>>,
+    flow: Arc<watch::Sender<Flow>>,
     request: Request<Incoming>,
 ) -> Result<Response<Answer>, Infallible> {
     let resource = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-    go(&mut stalled, &resource).await;
+    let query = request.uri().query().unwrap_or_default();
+    let says = |parameter: &str| query.split('&').any(|part| part == parameter);
+    let watches = says("watch=true") || says("watch=1");
+    // A client that can has a list streamed to it as the beginning of a watch.
+    let goes_on = watches && !says("sendInitialEvents=true");
+    let mut flowing = flow.subscribe();
+    go(&mut flowing, &resource).await;
+    let began = flow.borrow().expiries;
+    if flow.borrow().expired.as_ref() == Some(&resource) {
+        if goes_on {
+            return Ok(answer(StatusCode::GONE, EXPIRED));
+        }
+        // A read of metadata alone is no list that a watch goes on from.
+        let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        if !accept.is_some_and(|accept| accept.contains("PartialObjectMetadata")) {
+            flow.send_modify(|flow| flow.expired = None);
+        }
+    }
     let (mut head, body) = request.into_parts();
     head.headers.remove(header::HOST);
     head.headers.remove(header::ACCEPT_ENCODING); // the client would unpack what the kube-proxy is told is packed
-    let answer = async {
+    let passed = async {
         let body = body.collect().await?.to_bytes();
         anyhow::Ok(client.send(Request::from_parts(head, Body::from(body.to_vec()))).await?)
     };
-    Ok(match answer.await {
-        Ok(answer) => {
-            let (mut head, body) = answer.into_parts();
+    Ok(match passed.await {
+        Ok(passed) => {
+            let (mut head, body) = passed.into_parts();
             head.headers.remove(header::TRANSFER_ENCODING); // this hop's own
-            Response::from_parts(head, hold_back(body, stalled, resource))
+            let body = Held { body, flow: flowing, resource, began: watches.then_some(began) }.pieces();
+            Response::from_parts(head, body)
         }
-        Err(error) => {
-            let text = Bytes::from(format!("{error:#}"));
-            let mut answer =
-                Response::new(http_body_util::Full::new(text).map_err(|never| match never {}).boxed_unsync());
-            *answer.status_mut() = StatusCode::BAD_GATEWAY;
-            answer
-        }
+        Err(error) => answer(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
     })
 }
 
-/// The body, piece by piece, with none while the resource stands still.
-fn hold_back(body: Body, stalled: watch::Receiver<Option<String>>, resource: String) -> Answer {
-    let pieces = futures_util::stream::unfold((body, stalled, resource), |(mut body, mut stalled, resource)| async {
-        let piece = body.frame().await?;
-        go(&mut stalled, &resource).await;
-        let piece = piece.map_err(std::io::Error::other).map(|frame| match frame.into_data() {
+/// What an API server says of a place that it has forgotten (`apierrors.NewResourceExpired`).
+const EXPIRED: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}"#;
+
+fn answer(status: StatusCode, text: &str) -> Response<Answer> {
+    let body = http_body_util::Full::new(Bytes::from(text.to_owned())).map_err(|never| match never {}).boxed_unsync();
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// A body that comes piece by piece, with none while the resource stands still.
+struct Held {
+    body: Body,
+    flow: watch::Receiver<Flow>,
+    resource: String,
+    /// Of a watch: how often watches had expired when it began.
+    began: Option<u64>,
+}
+
+impl Held {
+    fn pieces(self) -> Answer {
+        let pieces = futures_util::stream::unfold(self, |mut held| async {
+            let piece = held.piece().await?;
+            Some((piece, held))
+        });
+        StreamBody::new(pieces).boxed_unsync()
+    }
+
+    /// The next piece; none at the end, and once the watch has expired.
+    async fn piece(&mut self) -> Option<std::io::Result<Frame<Bytes>>> {
+        let (mut flow, began, resource) = (self.flow.clone(), self.began, self.resource.clone());
+        let expired = async {
+            let is_over = |flow: &Flow| {
+                flow.expired.as_ref() == Some(&resource) && began.is_some_and(|began| flow.expiries > began)
+            };
+            // Without a sender the proxy is about to end.
+            flow.wait_for(is_over).await.ok();
+        };
+        let next = async {
+            let piece = self.body.frame().await?;
+            go(&mut self.flow, &self.resource).await;
+            Some(piece)
+        };
+        let piece = tokio::select! {
+            biased;
+            () = expired => None,
+            piece = next => piece,
+        }?;
+        Some(piece.map_err(std::io::Error::other).map(|frame| match frame.into_data() {
             Ok(data) => Frame::data(data),
             Err(other) => other,
-        });
-        Some((piece, (body, stalled, resource)))
-    });
-    StreamBody::new(pieces).boxed_unsync()
+        }))
+    }
 }
 
 /// Waits while the resource stands still.
-async fn go(stalled: &mut watch::Receiver<Option<String>>, resource: &str) {
+async fn go(flow: &mut watch::Receiver<Flow>, resource: &str) {
     // Without a sender the proxy is about to end.
-    stalled.wait_for(|stalled| stalled.as_deref() != Some(resource)).await.ok();
+    flow.wait_for(|flow| flow.stalled.as_deref() != Some(resource)).await.ok();
 }

@@ -97,10 +97,19 @@ impl Workload {
     ///
     /// When the API server does not take the deletion, or the hook does not start.
     pub fn delete(&self) -> Result<Stopping<'_>> {
+        self.delete_with(&[])
+    }
+
+    /// The same with further arguments of the hook.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not take the deletion, or the hook does not start.
+    pub fn delete_with(&self, arguments: &[&str]) -> Result<Stopping<'_>> {
         let deleted_at = monotonic_now();
         self.pod.delete()?;
         let called_at = monotonic_now();
-        let hook = self.agent.hook(["--json"])?;
+        let hook = self.agent.hook(["--json"].iter().chain(arguments).copied())?;
         Ok(Stopping { workload: self, hook, deleted_at, called_at })
     }
 
@@ -138,17 +147,30 @@ impl Stopping<'_> {
     ///
     /// When the hook, the server or the agent does not end in time, or the hook gave no verdict.
     pub fn finish(self, within: Duration) -> Result<Ended> {
-        let Self { workload: Workload { agent, server, pod }, hook, called_at, .. } = self;
-        hook.wait_for_success(within).with_context(|| format!("the agent wrote:\n{}", agent.process().report()))?;
-        let at = monotonic_now();
-        let text = hook.text(Stream::Output);
-        let verdict = serde_json::from_str(&text).with_context(|| format!("the hook's verdict is `{text}`"))?;
+        let ended = self.verdict(within)?;
+        let Workload { agent, server, pod } = self.workload;
         server.soft_stop()?;
         server.wait(SOON)?;
         agent.terminate()?;
         await_condition("the agent's end", SOON, || agent.process().is_running().is_ok_and(|running| !running))?;
         pod.finish()?;
-        Ok(Ended { verdict, took: Duration::from_nanos(at.saturating_sub(called_at)), at })
+        Ok(ended)
+    }
+
+    /// Waits for the hook alone: the server still serves.
+    ///
+    /// # Errors
+    ///
+    /// When it does not end in time, or gave no verdict.
+    pub fn verdict(&self, within: Duration) -> Result<Ended> {
+        let agent = &self.workload.agent;
+        self.hook
+            .wait_for_success(within)
+            .with_context(|| format!("the agent wrote:\n{}", agent.process().report()))?;
+        let at = monotonic_now();
+        let text = self.hook.text(Stream::Output);
+        let verdict = serde_json::from_str(&text).with_context(|| format!("the hook's verdict is `{text}`"))?;
+        Ok(Ended { verdict, took: Duration::from_nanos(at.saturating_sub(self.called_at)), at })
     }
 }
 

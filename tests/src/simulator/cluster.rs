@@ -107,6 +107,7 @@ pub(super) fn agent(chance: &mut Chance) -> AgentPlan {
         read_failures: chance.pick(&[0, 0, 0, 20]),
         api_forbidden: false,
         services_forbidden: false,
+        nodes_forbidden: false,
         reading: chance.pick(&[ms(0), ms(0), ms(2), ms(20)]),
         lateness,
         masqueraded: chance.one_in(4),

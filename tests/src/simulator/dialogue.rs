@@ -7,12 +7,7 @@ use lastsyn::core::{
     event::{Action, CallerId, Event as CoreEvent},
 };
 
-use super::{
-    kube_proxy::Scene,
-    schedule::{Event, FenceEvent, ObserverEvent},
-    words,
-    world::World,
-};
+use super::{kube_proxy::Scene, words, world::World};
 
 impl World<'_> {
     /// One thing that the cluster says reaches the agent.
@@ -67,11 +62,7 @@ impl World<'_> {
             }
             Action::ReadConsistently(id) => self.observer.read(id, &mut scene),
             Action::AskFence(request) => {
-                let latency = self.observer.latency();
-                scene.schedule.add(self.now + latency, Event::Fence(FenceEvent::Asked(request)));
-                if !std::mem::replace(&mut self.observer.asks_fence, true) {
-                    self.observer.plan(scene.now, ObserverEvent::PollFence, &mut scene);
-                }
+                self.observer.asks_the_fence(request, &mut scene);
                 timeline.note(self.now, || "agent: asks the fence".to_owned());
             }
             Action::Answer(_, verdict) => {

@@ -44,6 +44,23 @@ pub(super) fn restart_after_the_withdrawal(plan: &mut Plan, chance: &mut Chance)
     add(plan, at, What::Kill(node, down, written));
 }
 
+/// The agent has the fence alone for the nodes, nodes come and go, and the fence is away for a while.
+pub(super) fn of_the_fence(plan: &mut Plan, chance: &mut Chance) {
+    if !plan.agent.fence {
+        return;
+    }
+    plan.agent.nodes_forbidden = chance.one_in(2);
+    if chance.one_in(3) {
+        let length = chance.pick(&[ms(200), ms(3000), ms(60_000)]);
+        add(plan, some_time(chance, 7000), What::FenceAway(chance.between(length / 2, length)));
+    }
+    if chance.one_in(4) {
+        let node = NodeId(plan.nodes.len());
+        plan.nodes.push(Profile { there: false, ..profile(chance) });
+        add(plan, some_time(chance, 7000), What::NodeJoins(node));
+    }
+}
+
 pub(super) fn cuts(plan: &mut Plan, chance: &mut Chance) {
     for _ in 0..=chance.index(2) {
         let (node, at) = (some_node(plan, chance), some_time(chance, 7000));

@@ -1,5 +1,6 @@
 //! The cluster's fence: it keeps a connection to every node, writes a marker after it was asked, another as the first one's
-//! effect shows at a node, and tells of a node where the second one's shows too, by the same process.
+//! effect shows at a node, and tells of a node where the second one's shows too, by the same process. It may be away for a while:
+//! then its connections are gone, and it is asked anew.
 
 use lastsyn::core::{clock::Monotonic, cluster::FenceRequest, listener::Family};
 
@@ -7,7 +8,7 @@ use super::{
     api::{MOST_SLICES, ObjectId},
     chance::{Chance, Stream},
     kube_proxy::{KubeProxy, Scene, place},
-    node::{NodeId, Writing},
+    node::{Health, NodeId, Writing},
     schedule::{Event, FenceEvent},
     timeline::name,
 };
@@ -22,6 +23,7 @@ pub(super) struct Fence {
     written: [u32; 2],
     stages: Vec<[Stage; 2]>,
     write_planned: bool,
+    away_until: Monotonic,
 }
 
 /// How far it is with one node and family.
@@ -68,6 +70,7 @@ impl Fence {
             written: [0; 2],
             stages: vec![[Stage::Closed; 2]; nodes],
             write_planned: false,
+            away_until: Monotonic::default(),
         }
     }
 
@@ -83,6 +86,24 @@ impl Fence {
             }
         }
         self.plan_write(scene);
+    }
+
+    /// It dies, and is back at a time.
+    pub(super) fn goes_away(&mut self, until: Monotonic) {
+        self.away_until = self.away_until.max(until);
+        for stage in self.stages.iter_mut().flatten() {
+            *stage = Stage::Closed;
+        }
+    }
+
+    /// Whether nothing answers where it is.
+    pub(super) fn is_away(&self, now: Monotonic) -> bool {
+        now < self.away_until
+    }
+
+    /// Whether a node can show it nothing: what answers there is no kube-proxy.
+    pub(super) fn cannot_see(proxy: &KubeProxy) -> bool {
+        proxy.profile.health == Health::NoStatus
     }
 
     /// Which markers are to be written now: of each family the next number, where a node waits for one.
@@ -113,7 +134,9 @@ impl Fence {
     /// Looks at every node.
     pub(super) fn look(&mut self, proxies: &[KubeProxy], scene: &mut Scene<'_>) {
         let mut writes = false;
-        for (proxy, stages) in proxies.iter().zip(&mut self.stages) {
+        let away = self.is_away(scene.now);
+        let seen = |proxy: &&KubeProxy| !away && !Self::cannot_see(proxy);
+        for (proxy, stages) in proxies.iter().zip(&mut self.stages).filter(|(proxy, _)| seen(proxy)) {
             for family in self.families {
                 let stage = &mut stages[place(*family)];
                 let next = stage.look(proxy, *family, scene.now);

@@ -112,6 +112,7 @@ impl World<'_> {
             }
             What::Neglect(slice, later) => self.controller.neglect(slice, later),
             What::Policy(service, policy) => self.write_service(service, policy),
+            What::FenceAway(length) => self.fence.goes_away(self.now + length),
             What::NodeJoins(node) => {
                 self.write_node(node, true);
                 let start = self.lateness.ms(100, 2500);

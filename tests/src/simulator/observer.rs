@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lastsyn::core::{
     clock::Monotonic,
-    cluster::{ClusterEvent, ConnectionId, HealthReport, ObservationId, ReadId},
+    cluster::{ClusterEvent, ConnectionId, FenceRequest, HealthReport, ObservationId, ReadId},
+    confirm::FenceReach,
+    listener::Family,
 };
 
 use super::{
@@ -40,9 +42,23 @@ pub(super) struct Observer {
     pub(super) pollers: Vec<Poller>,
     pub(super) local: Poller,
     pub(super) next_connection: u64,
-    pub(super) asks_fence: bool,
+    pub(super) fence: FenceTalk,
     /// C12: a node has given this agent a status.
     pub(super) status_given: bool,
+}
+
+/// What is known of the talk with the fence.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FenceTalk {
+    /// The newest request.
+    pub(super) request: Option<FenceRequest>,
+    /// It answered when it was last asked.
+    pub(super) answers: bool,
+    /// It has said that it takes the newest request.
+    pub(super) taken: bool,
+    pub(super) listed_at: Option<Monotonic>,
+    /// What it has said of each node and family.
+    pub(super) told: BTreeMap<(usize, Family), FenceReach>,
 }
 
 /// Requests to one server.
@@ -73,7 +89,7 @@ impl Observer {
             pollers: vec![Poller::default(); nodes],
             local: Poller::default(),
             next_connection,
-            asks_fence: false,
+            fence: FenceTalk::default(),
             status_given: false,
         }
     }
@@ -145,7 +161,9 @@ impl Observer {
             Failed("it timed out".to_owned())
         } else {
             self.last_read = Some([shown[0], shown[1]]);
-            Shows(translate::snapshot(scene.api, shown))
+            let mut snapshot = translate::snapshot(scene.api, shown);
+            snapshot.nodes = snapshot.nodes.filter(|_| !self.plan.nodes_forbidden);
+            Shows(snapshot)
         };
         Some(ClusterEvent::ConsistentRead(id, outcome))
     }
@@ -182,6 +200,9 @@ impl Observer {
             }
             ObserverEvent::ListServices if self.plan.services_forbidden => {
                 return vec![ClusterEvent::ServicesUnreadable("it may not".to_owned())];
+            }
+            ObserverEvent::ListNodes if self.plan.nodes_forbidden => {
+                return vec![ClusterEvent::NodesUnreadable("it may not".to_owned())];
             }
             ObserverEvent::ListServices => {
                 let received = *self.services.insert(api.services_by(listed_at));

@@ -83,6 +83,8 @@ pub(super) struct AgentPlan {
     pub(super) read_failures: u32,
     pub(super) api_forbidden: bool,
     pub(super) services_forbidden: bool,
+    /// It may not list nodes, and so asks none of them.
+    pub(super) nodes_forbidden: bool,
     /// How long a reading of the kernel's evidence takes at most.
     pub(super) reading: Duration,
     /// How late its loop is at most.
@@ -135,6 +137,8 @@ pub(super) enum What {
     FailSyncs(NodeId, u32),
     StepClock(NodeId, i64),
     BreakConnection(NodeId),
+    /// The fence dies, and is back.
+    FenceAway(Duration),
     AgentGap(Duration, bool),
     /// The agent gets no processor.
     AgentStands(Duration),
@@ -173,6 +177,7 @@ impl fmt::Display for What {
                 write!(f, "node {}: the wall clock is set by {} ms", name(*node), nanos / 1_000_000)
             }
             Self::BreakConnection(node) => write!(f, "the agent's connection to node {} breaks", name(*node)),
+            Self::FenceAway(length) => write!(f, "the fence dies, and is back after {length:?}"),
             Self::AgentGap(length, relists) => {
                 let after = if *relists { "then it lists anew" } else { "then it goes on" };
                 write!(f, "the agent's watch brings nothing for {length:?}, {after}")

@@ -1,10 +1,14 @@
 //! Requests of the agent: to the nodes' health servers, to the pod's node for its local endpoints, and to the fence.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use lastsyn::core::{
-    cluster::{ClusterEvent, ConnectionId, HealthOutcome, HealthReport, LocalEndpointsOutcome, LocalEndpointsReport},
-    confirm::FenceProgress,
+    cluster::{
+        ClusterEvent, ConnectionId, FenceRequest, HealthOutcome, HealthReport, LocalEndpointsOutcome,
+        LocalEndpointsReport,
+    },
+    confirm::{FenceProgress, FenceReach},
+    listener::Family,
 };
 
 use super::{
@@ -12,13 +16,15 @@ use super::{
     kube_proxy::{Answer, KubeProxy, Scene},
     node::NodeId,
     observer::Observer,
-    schedule::ObserverEvent,
+    schedule::{Event, FenceEvent, ObserverEvent},
     timeline::name,
     translate,
 };
 
 /// `poll.timeout`: how long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A fence's list of the nodes is not older than this.
+const LISTED_EVERY: Duration = Duration::from_millis(700);
 /// The longest time between an answer and the next request.
 const SLOWEST: Duration = Duration::from_secs(1);
 
@@ -123,6 +129,18 @@ impl Observer {
         })
     }
 
+    /// The agent asks the fence: from now on all that it says is for this request.
+    pub(super) fn asks_the_fence(&mut self, request: FenceRequest, scene: &mut Scene<'_>) {
+        let first = self.fence.request.replace(request).is_none();
+        (self.fence.answers, self.fence.told, self.fence.listed_at) = (true, BTreeMap::new(), None);
+        let latency = self.latency();
+        scene.schedule.add(scene.now + latency, Event::Fence(FenceEvent::Asked(request)));
+        self.fence.taken = false;
+        if first {
+            self.plan(scene.now, ObserverEvent::PollFence, scene);
+        }
+    }
+
     /// A request for progress reaches the fence, which tells at once.
     pub(super) fn poll_fence(
         &mut self,
@@ -134,13 +152,56 @@ impl Observer {
         let sent_at = scene.now - there.min(self.plan.interval);
         let again = scene.now + self.pace(scene);
         self.plan(again, ObserverEvent::PollFence, scene);
-        let shown = fence.shown(proxies, scene.now).into_iter();
-        shown
-            .map(|(node, family, request)| {
-                let (node, received_at) = (translate::node_name(node), scene.now);
-                ClusterEvent::Fence(FenceProgress { request, node, family, stood_at: sent_at, received_at })
-            })
-            .collect()
+        if fence.is_away(scene.now) {
+            return if std::mem::take(&mut self.fence.answers) {
+                vec![ClusterEvent::FenceFails("nothing answers".to_owned())]
+            } else {
+                Vec::new()
+            };
+        }
+        let Some(asked) = self.fence.request else { return Vec::new() };
+        if !std::mem::replace(&mut self.fence.answers, true) {
+            // It is back, and knows nothing of the question.
+            self.asks_the_fence(asked, scene);
+        }
+        let mut told = Vec::new();
+        if !std::mem::replace(&mut self.fence.taken, true) {
+            told.push(ClusterEvent::FenceAnswers);
+        }
+        if self.fence.listed_at.is_none_or(|at| scene.now.since(at) >= LISTED_EVERY) {
+            self.fence.listed_at = Some(scene.now);
+            let nodes = translate::nodes(scene.api, super::api::count(scene.api.nodes.len()));
+            told.push(ClusterEvent::FenceNodes { nodes, as_of: sent_at });
+        }
+        let shown = fence.shown(proxies, scene.now);
+        told.extend(self.reach(&shown, proxies));
+        told.extend(shown.into_iter().map(|(node, family, request)| {
+            let (node, received_at) = (translate::node_name(node), scene.now);
+            ClusterEvent::Fence(FenceProgress { request, node, family, stood_at: sent_at, received_at })
+        }));
+        told
+    }
+
+    /// What is new of nodes that have not shown everything.
+    fn reach(&mut self, shown: &[(NodeId, Family, FenceRequest)], proxies: &[KubeProxy]) -> Vec<ClusterEvent> {
+        let mut told = Vec::new();
+        for proxy in proxies {
+            for family in Family::ALL {
+                if shown.iter().any(|(node, of, _)| *node == proxy.id && *of == family) {
+                    continue;
+                }
+                let reach = if Fence::cannot_see(proxy) {
+                    FenceReach::Unobservable("it has no status".to_owned())
+                } else {
+                    FenceReach::Awaited
+                };
+                let before = self.fence.told.insert((proxy.id.0, family), reach.clone());
+                if before.as_ref() != Some(&reach) {
+                    told.push(ClusterEvent::FenceReach { node: translate::node_name(proxy.id), family, reach });
+                }
+            }
+        }
+        told
     }
 }
 

@@ -120,6 +120,7 @@ impl Scenario {
                     faults::restart_after_the_withdrawal(&mut plan, chance);
                 }
                 faults::mixed(&mut plan, chance);
+                faults::of_the_fence(&mut plan, chance);
             }
             Self::LoadBalancer => load_balancer(&mut plan, chance),
             Self::Clocks => faults::clocks(&mut plan, chance),
@@ -267,7 +268,8 @@ fn load_balancer(plan: &mut Plan, chance: &mut Chance) {
 }
 
 fn everything(plan: &mut Plan, chance: &mut Chance) {
-    let parts: [fn(&mut Plan, &mut Chance); 9] = [
+    let parts: [fn(&mut Plan, &mut Chance); 10] = [
+        faults::of_the_fence,
         faults::mixed,
         faults::mixed,
         faults::lags,

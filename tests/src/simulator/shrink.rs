@@ -71,6 +71,7 @@ fn size(plan: &Plan) -> usize {
         + busy
         + plan.families.len()
         + usize::from(plan.agent.fence)
+        + usize::from(plan.agent.nodes_forbidden)
         + plan.agent.read_failures as usize
 }
 
@@ -95,6 +96,9 @@ fn simpler(plan: &Plan) -> Vec<Plan> {
     }
     if plan.agent.fence {
         plans.push(with(&|plan| plan.agent.fence = false));
+    }
+    if plan.agent.nodes_forbidden {
+        plans.push(with(&|plan| plan.agent.nodes_forbidden = false));
     }
     for node in (0..plan.nodes.len()).filter(|node| plan.nodes[*node].busy.is_some()) {
         plans.push(with(&|plan| plan.nodes[node].busy = None));

@@ -51,6 +51,12 @@ pub(super) fn event(event: &ClusterEvent) -> String {
                 progress.node, progress.family, progress.request.0
             )
         }
+        ClusterEvent::FenceNodes { nodes, as_of: _ } => format!("the fence knows {} nodes", nodes.len()),
+        ClusterEvent::FenceReach { node, family, reach } => {
+            format!("the fence says of node {node} {family}: {reach:?}")
+        }
+        ClusterEvent::FenceAnswers => "the fence takes its question".to_owned(),
+        ClusterEvent::FenceFails(why) => format!("the fence fails: {why}"),
         ClusterEvent::AttemptThrough { node, family, .. } => format!("a {family} SYN came through node {node}"),
         ClusterEvent::ConsistentRead(id, ReadOutcome::Shows(snapshot)) => {
             let slices: Vec<String> =

@@ -17,6 +17,8 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Prometheus Operator's resource, as far as the chart makes use of it: what else is in a `PodMonitor` is refused.
 const POD_MONITOR: &str = include_str!("pod_monitor.yaml");
+/// The same of a `ServiceMonitor`.
+const SERVICE_MONITOR: &str = include_str!("service_monitor.yaml");
 
 /// The levels of Pod Security, from the strictest on.
 const LEVELS: [&str; 3] = ["restricted", "baseline", "privileged"];
@@ -28,7 +30,7 @@ fn a_real_api_server_takes_every_manifest_of_every_variant() -> Result<()> {
     for namespace in [NAMESPACE, "edge"] {
         namespace_of(api, namespace, "privileged")?;
     }
-    know_pod_monitors(api)?;
+    know_monitors(api)?;
     let example = Example::new()?;
     for (name, values) in of_the_sidecar() {
         let manifests = example.render(&values)?;
@@ -89,9 +91,12 @@ fn namespace_of(api: &Api, name: &str, level: &str) -> Result<()> {
     await_condition("the namespace's account", SOON, || api.get(&account).is_ok())
 }
 
-fn know_pod_monitors(api: &Api) -> Result<()> {
-    let definition = manifests::read(POD_MONITOR)?;
-    api.create(definition.first().context("no definition")?)?;
-    let kinds = "/apis/monitoring.coreos.com/v1/namespaces/default/podmonitors";
-    await_condition("the kind PodMonitor", SOON, || api.get(kinds).is_ok())
+fn know_monitors(api: &Api) -> Result<()> {
+    for (definition, kinds) in [(POD_MONITOR, "podmonitors"), (SERVICE_MONITOR, "servicemonitors")] {
+        let definition = manifests::read(definition)?;
+        api.create(definition.first().context("no definition")?)?;
+        let all = format!("/apis/monitoring.coreos.com/v1/namespaces/default/{kinds}");
+        await_condition(&format!("the kind of {kinds}"), SOON, || api.get(&all).is_ok())?;
+    }
+    Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod api_server;
 mod documentation;
+mod fence;
 mod kubelet;
 mod rendered;
 mod variants;

@@ -129,7 +129,7 @@ fn the_agent_has_the_rights_of_its_variant_and_the_token_alone() -> Result<()> {
         for one in lists.flatten() {
             let mounts = one["volumeMounts"].as_array().context("no mounts")?;
             let has_token = mounts.iter().any(|mount| mount["name"] == "lastsyn-token");
-            let asks = values.pointer("/config/routing/enabled").is_none();
+            let asks = values.pointer("/config/routing/enabled").is_none() && values["fence"]["source"] != "fence";
             ensure!(has_token == (asks && one["name"] == "lastsyn"), "{name}: {one:#}");
             let context = &one["securityContext"];
             ensure!(context["capabilities"]["drop"] == json!(["ALL"]), "{name}: {one:#}");
@@ -219,6 +219,13 @@ fn values_that_cannot_work_are_refused_with_the_reason() -> Result<()> {
         (json!({"config": {"pod": {"name": "x"}}}), "config.pod.name is set by the chart itself"),
         (json!({"config": {"drain": {"quitePeriod": "3s"}}}), "'quitePeriod' not allowed"),
         (json!({"security": "everything"}), "security"),
+        (json!({"fence": {"source": "fence"}}), "there is no fence"),
+        (
+            json!({"fence": {"enabled": true}, "config": {"routing": {"fence": "http://a"}}}),
+            "config.routing.fence is what `fence.url` says",
+        ),
+        (json!({"config": {"routing": {"source": "fence"}}}), "config.routing.source is what `fence.source` says"),
+        (json!({"config": {"fence": {"address": "[::]:1"}}}), "config.fence.address is what `fence.port` says"),
         (json!({"quietPeriod": "3s"}), "'quietPeriod' not allowed"),
     ] {
         let refusal = example.refusal(&values)?;

@@ -36,6 +36,8 @@ pub(crate) fn of_the_sidecar() -> Vec<(&'static str, Value)> {
         ("none, user namespace", json!({"security": "none", "hostUsers": false})),
         ("another port", json!({"port": 19999})),
         ("without the cluster", json!({"config": {"routing": {"enabled": false}}})),
+        ("a fence elsewhere", json!({"fence": {"url": "http://fence.elsewhere:81"}})),
+        ("told by the fence", json!({"fence": {"url": "http://fence.elsewhere", "source": "fence"}})),
         ("an account of one's own", json!({"serviceAccount": {"create": false, "name": "own"}})),
         (
             "a seccomp profile of one's own",
@@ -63,6 +65,20 @@ pub(crate) fn of_a_release() -> Vec<(&'static str, Value)> {
         ("without rights", json!({"rbac": {"create": false}})),
         ("network policy", json!({"networkPolicy": network, "agents": agents})),
         ("pod monitor", json!({"podMonitor": {"create": true, "labels": {"release": "prometheus"}}, "agents": agents})),
+        ("a fence", json!({"fence": {"enabled": true}})),
+        (
+            "a fence that tells, with everything",
+            json!({
+                "fence": {
+                    "enabled": true, "source": "fence", "replicas": 3, "port": 81, "priorityClassName": "system-cluster-critical",
+                    "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}],
+                    "serviceMonitor": {"create": true, "labels": {"release": "prometheus"}},
+                },
+                "networkPolicy": network, "agents": agents,
+                "config": {"routing": {"ignoreNodes": "a=b", "watchLag": "4s"}, "fence": {"spacing": "2s"}},
+            }),
+        ),
+        ("a fence for whoever comes", json!({"fence": {"enabled": true}, "config": {"fence": {"callers": "any"}}})),
         ("unprivileged check", json!({"security": "none"})),
         ("no check", json!({"check": {"create": false}})),
     ]

@@ -1,9 +1,12 @@
 //! What the agent may ask of the cluster, and what the lack of each right costs.
 
+use std::collections::BTreeSet;
+
 use super::table::Line;
 use crate::{
     cluster::{Access, HealthAnswer, OwnPod, Preflight, Tried, preflight},
-    config::{Config, FencePlace},
+    config::{Config, FencePlace, Routing, RoutingSource},
+    core::verdict::NotObserved,
     fence::look::FenceStatus,
 };
 
@@ -11,28 +14,37 @@ use crate::{
 struct Right {
     what: &'static str,
     without: &'static str,
+    /// How the fence is given it, where the pod is told by the fence.
+    of_fence: &'static str,
 }
 
 const SLICES: Right = Right {
     what: "endpointslices",
     without: "nothing is known of routing, and drains end `unverified` once it is quiet; let the pod's service account \
               list and watch endpointslices (discovery.k8s.io) in its namespace",
+    of_fence: "nothing is known of routing, and drains end `unverified` once it is quiet; let the fence list and watch \
+               endpointslices (discovery.k8s.io) and get pods everywhere, and see that it knows this pod's address",
 };
 const SERVICES: Right = Right {
     what: "services",
     without: "policies `Local` and healthCheckNodePorts are not known, and drains end `unverified`; let the pod's service \
               account list and watch services in its namespace",
+    of_fence: "policies `Local` and healthCheckNodePorts are not known, and drains end `unverified`; let the fence list and \
+               watch services everywhere",
 };
 const NODES: Right = Right {
     what: "nodes",
     without: "no node is asked whether it has heard, and drains end `unverified`; let the pod's service account list nodes \
               (a ClusterRole)",
+    of_fence: "",
 };
 const POD: Right = Right {
     what: "pod",
     without: "hostPort, hostNetwork and a load balancer's readiness gate are not known, and drains end `unverified`; nor are \
               the grace period and the hooks; let the pod's service account get pods in its namespace, and set POD_NAME by \
               the downward API",
+    of_fence: "hostPort, hostNetwork and a load balancer's readiness gate are not known, and drains end `unverified`; nor are \
+               the grace period and the hooks; let the fence get pods everywhere",
 };
 
 /// A line for each thing that was tried, and what the pod is like, where that could be read.
@@ -41,13 +53,13 @@ pub(super) async fn lines(config: &Config) -> (Vec<Line>, Option<OwnPod>) {
         let advice = "clients that pause for longer than drain.quietPeriod while a node lags are not waited for";
         return (vec![Line::note("routing", "not watched: routing.enabled is false", advice)], None);
     }
-    let Some(access) = Access::by_environment() else {
+    let Some(access) = Access::of(config) else {
         let advice = "in a pod with a service account, drains wait until every node has heard of the withdrawal";
         let found = "not watched: there is neither a service account nor KUBECONFIG";
         return (vec![Line::note("routing", found, advice)], None);
     };
     let (mut lines, own) = match preflight(&access, &config.pod, &config.routing).await {
-        Ok(tried) => (of(&access, &tried), tried.own),
+        Ok(tried) => (of(&access, &config.routing, &tried), tried.own),
         Err(error) => (vec![Line::warning("api", error.to_string(), SLICES.without)], None),
     };
     lines.extend(identity(config));
@@ -74,15 +86,25 @@ fn fence(place: &FencePlace, status: Result<String, String>) -> Line {
     }
 }
 
-fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
-    let Preflight { slices, services, nodes, pod, health, own: _ } = tried;
+fn of(access: &Access, routing: &Routing, tried: &Preflight) -> Vec<Line> {
+    let Preflight { slices, services, nodes, pod, paths, health, own: _ } = tried;
+    let source = routing.source;
     let mut lines = vec![if access.has_answered() {
         Line::ok("api", format!("the API server answers, {}", access.words()))
     } else {
         let found = format!("the API server does not answer, {}", access.words());
-        Line::warning("api", found, "an egress policy of the namespace may forbid it; drains end `unverified`")
+        let advice = match source {
+            RoutingSource::Api => "an egress policy of the namespace may forbid it; drains end `unverified`",
+            RoutingSource::Fence => {
+                "the fence does not run, or a network policy keeps this pod from it; drains end `unverified`"
+            }
+        };
+        Line::warning("api", found, advice)
     }];
-    lines.extend([right(&SLICES, slices), right(&SERVICES, services), right(&NODES, nodes), right(&POD, pod)]);
+    lines.extend([right(&SLICES, source, slices), right(&SERVICES, source, services)]);
+    lines.extend(nodes.as_ref().map(|nodes| right(&NODES, source, nodes)));
+    lines.push(right(&POD, source, pod));
+    lines.extend(paths.iter().map(|path| unseen(path, &routing.accept)));
     lines.extend(health.iter().map(|(count, answer)| match answer {
         HealthAnswer::Status => Line::ok("kube-proxy", format!("{count} of the nodes give a status")),
         HealthAnswer::Other(why) => {
@@ -94,10 +116,31 @@ fn of(access: &Access, tried: &Preflight) -> Vec<Line> {
     lines
 }
 
-fn right(right: &Right, tried: &Tried) -> Line {
+/// W8: a way to the pod that no node's rules speak for.
+fn unseen(path: &NotObserved, accepted: &BTreeSet<String>) -> Line {
+    let NotObserved { what, name, why, .. } = path;
+    let Some(name) = name else {
+        return Line::warning("path", format!("{what}: {why}"), "drains end `unverified` at best");
+    };
+    let entry = format!("{what}/{name}");
+    if accepted.contains(&entry) {
+        return Line::ok("path", format!("{what} {name} is acknowledged (routing.accept)"));
+    }
+    let advice = format!("drains end `unverified` at best; routing.accept: [{entry}] acknowledges it");
+    Line::warning("path", format!("{what} {name}: {why}"), advice)
+}
+
+fn right(right: &Right, source: RoutingSource, tried: &Tried) -> Line {
     match tried {
         Ok(found) => Line::ok(right.what, found.as_str()),
-        Err(why) => Line::warning(right.what, why.as_str(), right.without),
+        Err(why) => Line::warning(
+            right.what,
+            why.as_str(),
+            match source {
+                RoutingSource::Api => right.without,
+                RoutingSource::Fence => right.of_fence,
+            },
+        ),
     }
 }
 
@@ -123,18 +166,30 @@ fn identity(config: &Config) -> Option<Line> {
 mod tests {
     use super::{super::table::Table, *};
 
+    fn mesh(name: &str) -> NotObserved {
+        let (what, why) = ("mesh".to_owned(), "why".to_owned());
+        NotObserved { what, name: Some(name.to_owned()), family: None, why }
+    }
+
     #[test]
     fn each_right_that_is_missing_says_what_it_costs_and_how_to_give_it() {
         let denied = || Err("services is forbidden".to_owned());
         let tried = Preflight {
             slices: Ok("may be listed and watched".to_owned()),
             services: denied(),
-            nodes: denied(),
+            nodes: Some(denied()),
             pod: denied(),
             own: None,
+            paths: BTreeSet::from([mesh("istio"), mesh("linkerd")]),
             health: vec![(2, HealthAnswer::Status), (1, HealthAnswer::Other("connection refused".to_owned()))],
         };
-        let text = Table(of(&Access::by_file("/none"), &tried)).to_string();
+        let routing = Routing { accept: BTreeSet::from(["mesh/linkerd".to_owned()]), ..Config::default().routing };
+        let text = Table(of(&Access::by_file("/none"), &routing, &tried)).to_string();
+        assert!(
+            text.contains("mesh istio: why\n") && text.contains("routing.accept: [mesh/istio] acknowledges it"),
+            "{text}"
+        );
+        assert!(text.contains("mesh linkerd is acknowledged"), "{text}");
         let line = |what: &str| text.lines().position(|line| line.contains(what)).expect(what);
         assert!(text.lines().nth(line("endpointslices")).is_some_and(|line| line.starts_with("ok")), "{text}");
         for (what, cost) in [("services", "Local"), ("nodes", "list nodes"), ("pod ", "hostPort")] {

@@ -4,24 +4,32 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::{super::drain::Hook as Arguments, table::Line};
 use crate::{
-    cluster::{Container, Hook},
-    config::format_duration,
+    cluster::{Container, Hook, OwnPod},
+    config::{Config, HookFrom, format_duration},
 };
 
 const WHAT: &str = "hook";
 
 /// What nobody who could not read the pod can be told more of.
-pub(super) fn unknown() -> Line {
-    Line::note(
-        WHAT,
-        "use the exec hook, `lastsyn drain`",
-        "an httpGet hook comes from the node, is refused, and would break with the agent",
-    )
+pub(super) fn unknown(from: HookFrom) -> Line {
+    Line::note(WHAT, "use the exec hook, `lastsyn drain`", format!("an httpGet hook {}", of_http(from)))
 }
 
-/// A line for each container that may listen, where the pod could be read. `open` are the ports that are watched and open,
-/// and `bound` is how long a drain may last.
-pub(super) fn lines(containers: &[Container], open: &BTreeSet<u16>, bound: Duration) -> Vec<Line> {
+/// What becomes of an `httpGet` hook (S6, S10).
+fn of_http(from: HookFrom) -> &'static str {
+    match from {
+        HookFrom::Pod => "comes from the node, is refused, and would break with the agent",
+        HookFrom::Node => "breaks with the agent, and kubelet then stops the container at once",
+    }
+}
+
+/// A line for each container that may listen, where the pod could be read. `open` are the ports that are watched and open.
+pub(super) fn lines(own: &OwnPod, open: &BTreeSet<u16>, config: &Config) -> Vec<Line> {
+    of_containers(&own.containers, open, config.drain.bound_within(own.grace_period), config.server.hook_from)
+}
+
+/// `bound` is how long a drain may last.
+fn of_containers(containers: &[Container], open: &BTreeSet<u16>, bound: Duration, from: HookFrom) -> Vec<Line> {
     let declared: BTreeSet<u16> = containers.iter().flat_map(|container| container.ports.iter().copied()).collect();
     let undeclared = list(open.difference(&declared));
     let mut lines = Vec::new();
@@ -43,7 +51,7 @@ pub(super) fn lines(containers: &[Container], open: &BTreeSet<u16>, bound: Durat
             Hook::HttpGet => lines.push(Line::warning(
                 WHAT,
                 format!("container {name} has an httpGet hook"),
-                "it comes from the node, is refused, and would break with the agent; use the exec hook `lastsyn drain`",
+                format!("it {}; use the exec hook `lastsyn drain`", of_http(from)),
             )),
             Hook::Sleep(seconds) => lines.push(Line::warning(
                 WHAT,
@@ -113,7 +121,21 @@ mod tests {
     }
 
     fn text(containers: &[Container], open: &[u16]) -> String {
-        Table(lines(containers, &open.iter().copied().collect(), Duration::from_secs(50))).to_string()
+        from(HookFrom::Pod, containers, open)
+    }
+
+    fn from(from: HookFrom, containers: &[Container], open: &[u16]) -> String {
+        Table(of_containers(containers, &open.iter().copied().collect(), Duration::from_secs(50), from)).to_string()
+    }
+
+    #[test]
+    fn s6_a_hook_over_http_is_warned_of_whoever_may_call() {
+        let hooked = [container("web", &[80], Hook::HttpGet)];
+        for (who, part) in [(HookFrom::Pod, "is refused"), (HookFrom::Node, "breaks with the agent")] {
+            let found = from(who, &hooked, &[80]);
+            assert!(found.starts_with("warn") && found.contains(part), "{found}");
+        }
+        assert!(!from(HookFrom::Node, &hooked, &[80]).contains("is refused"));
     }
 
     #[test]

@@ -42,8 +42,8 @@ async fn table(config: &Config) -> Table {
     lines.extend(timing::lines(config, grace));
     lines.extend(cluster);
     match &own {
-        Some(own) => lines.extend(hooks::lines(&own.containers, &open, config.drain.bound_within(grace))),
-        None => lines.push(hooks::unknown()),
+        Some(own) => lines.extend(hooks::lines(own, &open, config)),
+        None => lines.push(hooks::unknown(config.server.hook_from)),
     }
     Table(lines)
 }

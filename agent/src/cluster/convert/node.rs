@@ -5,9 +5,12 @@ use std::net::IpAddr;
 use k8s_openapi::{api::core::v1::Node as ApiNode, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 
 use super::{label, name, slice::address};
-use crate::core::{
-    cluster::{Node, NodeName},
-    confirm::OperatingSystem,
+use crate::{
+    config::Network,
+    core::{
+        cluster::{Node, NodeName},
+        confirm::OperatingSystem,
+    },
 };
 
 /// The label that every kubelet sets.
@@ -20,6 +23,9 @@ pub struct NodeTarget {
     pub node: Node,
     /// Its addresses of type `InternalIP`, in the order in which it lists them. None: there is nothing to ask.
     pub addresses: Vec<IpAddr>,
+    /// The networks that its pods' addresses are from (`spec.podCIDRs`); none where the network plugin hands them out
+    /// itself.
+    pub pod_networks: Vec<Network>,
 }
 
 /// What the core is told of a node, by its metadata alone; `None` where it has no name, which no API server sends.
@@ -36,7 +42,12 @@ pub fn target(node_object: &ApiNode) -> Option<NodeTarget> {
     }
     let addresses = status.and_then(|status| status.addresses.as_deref()).unwrap_or_default();
     let internal = addresses.iter().filter(|address| address.type_ == "InternalIP");
-    Some(NodeTarget { node, addresses: internal.filter_map(|entry| address(&entry.address)).collect() })
+    let networks = node_object.spec.as_ref().and_then(|spec| spec.pod_cidrs.as_deref()).unwrap_or_default();
+    Some(NodeTarget {
+        node,
+        addresses: internal.filter_map(|entry| address(&entry.address)).collect(),
+        pod_networks: networks.iter().filter_map(|network| network.parse().ok()).collect(),
+    })
 }
 
 /// Whether a node is the one that the pod runs on.

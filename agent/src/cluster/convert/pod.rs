@@ -5,7 +5,7 @@ mod probes;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use k8s_openapi::api::core::v1::{Container as ApiContainer, Pod, PodSpec};
 
@@ -52,6 +52,15 @@ pub fn own(pod: &Pod) -> OwnPod {
 /// Whether it is ours, by its UID where that is known.
 pub fn is_ours(pod: &Pod, uid: Option<&str>) -> bool {
     uid.is_none_or(|uid| pod.metadata.uid.as_deref().is_none_or(|of| of == uid))
+}
+
+/// Whether an address is a pod's own: one that runs, and not with its node's network, whose address many have.
+pub fn has_address(pod: &Pod, address: IpAddr) -> bool {
+    let Some(status) = &pod.status else { return false };
+    let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
+    let of_node = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
+    let ips = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).chain(status.pod_ip.as_deref());
+    !over && !of_node && ips.filter_map(|ip| ip.parse::<IpAddr>().ok()).any(|ip| ip == address)
 }
 
 /// Containers that run for as long as the pod does.

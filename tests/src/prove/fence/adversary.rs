@@ -1,4 +1,4 @@
-//! What goes wrong meanwhile: a kube-proxy stands still, dies, starts without the API server, or hears of slices late, while
+//! What goes wrong meanwhile: a kube-proxy stands still, dies, starts without the API server, or hears of slices late or by a new list, while
 //! other Services change all the time.
 
 use std::{
@@ -31,7 +31,7 @@ pub(super) fn harass(cluster: &Cluster, seed: u64, end: &AtomicBool) -> Result<(
         let node = cluster.nodes().get(dice.below(cluster.nodes().len())).context("a cluster has nodes")?;
         let length = dice.within(LONGEST);
         let began = monotonic_now();
-        match dice.below(5) {
+        match dice.below(6) {
             0 => {
                 node.proxy().freeze()?;
                 wait_until(began, length)?;
@@ -55,11 +55,12 @@ pub(super) fn harass(cluster: &Cluster, seed: u64, end: &AtomicBool) -> Result<(
                 wait_until(began, length)?;
                 node.heal()?;
             }
-            _ => {
+            fault => {
                 let proxy = cluster.watch_proxy()?;
                 proxy.stall("endpointslices");
                 wait_until(began, length)?;
-                proxy.release();
+                // What was held back comes in its order, or as a list in any.
+                if fault == 4 { proxy.release() } else { proxy.expire("endpointslices") }
             }
         }
         let calm = dice.within(LONGEST / 2);

@@ -2,6 +2,7 @@
 //! to what was withdrawn. `cargo xtask prove fence` shows it with full numbers.
 
 mod adversary;
+pub mod disrupted;
 pub mod proof;
 pub mod round;
 

@@ -27,7 +27,7 @@ const DRAINS: usize = 25;
 /// Rounds beside the adversary, of each mode.
 const ROUNDS: u16 = 500;
 /// Rounds at the same time.
-const BEDS: u8 = 6;
+const BEDS: u8 = 12;
 
 /// Runs what the record does not have yet, and sums up. With `--again` it forgets the record first; `--rounds N` of each
 /// mode.
@@ -57,6 +57,11 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     sum_up(&record.into_inner().unwrap_or_else(PoisonError::into_inner), rounds)
 }
 
+/// How the agent, the fence and this program were built.
+fn build() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release" }
+}
+
 fn count(record: &Record, what: &str, mode: Mode) -> usize {
     let of = |line: &&Value| line["what"] == what && line["mode"] == mode.name();
     record.lines().iter().filter(of).count()
@@ -75,7 +80,7 @@ fn drains(record: &Mutex<Record>, mode: Mode) -> Result<()> {
         round.check()?;
         let summary = round.summary();
         let line = json!({
-            "what": "drain", "mode": mode.name(), "tried": summary.tried, "lost": summary.lost(),
+            "what": "drain", "mode": mode.name(), "build": build(), "tried": summary.tried, "lost": summary.lost(),
             "reason": round.ended.reason(), "hookMs": u64::try_from(round.ended.took.as_millis()).unwrap_or(u64::MAX),
         });
         eprintln!("{line}");
@@ -97,7 +102,7 @@ fn beside_an_adversary(record: &Mutex<Record>, mode: Mode, rounds: u16) -> Resul
     let end = AtomicBool::new(false);
     let add = |outcome: &Outcome| -> Result<()> {
         let line = json!({
-            "what": "round", "mode": mode.name(), "stale": outcome.stale, "confirmed": outcome.confirmed,
+            "what": "round", "mode": mode.name(), "build": build(), "stale": outcome.stale, "confirmed": outcome.confirmed,
             "wrong": outcome.wrong, "tookMs": outcome.took_ms,
         });
         eprintln!("{line}");

@@ -1,5 +1,5 @@
-//! One withdrawal of an endpoint, and a question to the fence by the agent's own client. Whenever the fence calls a node
-//! confirmed, that node's rules are read.
+//! One withdrawal of an endpoint, and a question to the fence by the agent's own client, from an endpoint that is going. Whenever
+//! the fence calls a node confirmed, that node's rules are read, and again when the round ends.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    kubernetes::{Cluster, Fence, PORT},
+    kubernetes::{Cluster, Fence, KubePod, PORT, PodSpec},
     wait::await_condition,
 };
 
@@ -35,11 +35,12 @@ const SOON: Duration = Duration::from_secs(4);
 /// As many nodes over two families.
 const ALL: usize = 6;
 
-/// A Service whose slices are written by hand.
+/// A Service whose slices are written by hand, and a pod in them that is never ready: who asks.
 #[derive(Debug)]
 pub struct Bed {
     name: String,
     number: u8,
+    pod: KubePod,
 }
 
 /// What came of a round.
@@ -62,7 +63,10 @@ impl Bed {
     ///
     /// When the API server does not take it.
     pub fn make(cluster: &Cluster, number: u8) -> Result<Self> {
-        let bed = Self { name: format!("bed-{number}"), number };
+        let name = format!("bed-{number}");
+        let node = usize::from(number) % cluster.nodes().len();
+        let pod = cluster.pod(node, &PodSpec::new(name.clone(), name.clone(), PORT))?;
+        let bed = Self { name, number, pod };
         cluster.api().post(
             "/api/v1/namespaces/default/services",
             &json!({"metadata": {"name": bed.name}, "spec": {
@@ -93,10 +97,11 @@ impl Bed {
 
     fn slice(&self, family: Family, round: Option<u16>) -> Value {
         let addresses = [Some(self.address(family, None)), round.map(|round| self.address(family, Some(round)))];
-        let endpoints: Vec<_> = addresses
-            .into_iter()
-            .flatten()
-            .map(|address| json!({"addresses": [address.to_string()], "conditions": {"ready": true}}))
+        let ready = addresses.into_iter().flatten().map(|address| (address, true));
+        let own = self.pod.addresses().into_iter().filter(|address| address.is_ipv4() == (family == Family::V4));
+        let endpoints: Vec<_> = ready
+            .chain(own.map(|address| (address, false)))
+            .map(|(address, ready)| json!({"addresses": [address.to_string()], "conditions": {"ready": ready}}))
             .collect();
         json!({
             "metadata": {
@@ -145,10 +150,11 @@ impl Bed {
             bounds: (Duration::from_secs(2), Duration::from_secs(2)),
             pod: format!("default/{}", self.name),
         };
-        let confirmed = cluster.outside().block_on(move || self.listen(cluster, asking, round))?;
+        let confirmed = self.pod.host().block_on(move || self.listen(cluster, asking, round))?;
         outcome.confirmed = confirmed.len();
         for (node, family, routes) in confirmed {
-            if routes {
+            // What is confirmed stays so, whatever becomes of the node.
+            if routes || cluster.node(&node.0)?.routes_to(self.endpoint(family, round))? {
                 outcome.wrong.push(format!("{node} {family} in round {round} of {}", self.name));
             }
         }

@@ -1,0 +1,55 @@
+//! What the log and the metrics get of a drain.
+
+use super::Agent;
+use crate::core::verdict::Verdict;
+
+impl Agent {
+    /// S7: says in the log when a client is refused after the hook was let go, and at the end all that came.
+    pub(super) fn tell_of_late(&mut self, stop: bool) {
+        if self.core.verdict().is_none() || !(stop || self.refused_told < self.core.drains_ended()) {
+            return;
+        }
+        let Some(verdict) = self.core.completed_verdict().map(|verdict| self.with_sources(verdict)) else {
+            return;
+        };
+        let refused = verdict.late.as_ref().is_some_and(|late| late.refused > 0);
+        if refused && self.refused_told < self.core.drains_ended() {
+            self.refused_told = self.core.drains_ended();
+            tracing::warn!("a connection was refused after the drain's end: it was too short for some client");
+        }
+        if stop {
+            log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
+        }
+    }
+
+    /// Puts what has happened into the log and the metrics.
+    pub(super) fn tell(&mut self) {
+        self.log_journal();
+        if self.core.drains_ended() > self.told
+            && let Some(verdict) = self.core.verdict().map(|verdict| self.with_sources((**verdict).clone()))
+        {
+            self.told = self.core.drains_ended();
+            self.gate.drain_ended();
+            self.metrics.drain_ended(&verdict);
+            log_verdict(&verdict, verdict.reason.name());
+        }
+    }
+
+    fn log_journal(&mut self) {
+        let journal = self.core.journal();
+        let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
+        let kept = journal.entries().count();
+        for entry in journal.entries().skip(kept.saturating_sub(new)) {
+            tracing::info!("{}", entry.what);
+        }
+        self.logged = journal.recorded();
+    }
+}
+
+/// One line that holds the whole verdict.
+fn log_verdict(verdict: &Verdict, what: &str) {
+    match serde_json::to_string(verdict) {
+        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{what}"),
+        Err(error) => tracing::warn!(%error, "the verdict cannot be written as JSON"),
+    }
+}
