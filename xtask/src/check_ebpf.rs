@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    object::{self, compile, digest, manifest::Manifest},
+    object::{self, compile, digest, manifest::Manifest, sections},
     setup::{self, KernelToolchain},
 };
 
@@ -58,7 +58,11 @@ pub(crate) fn run(root: &Path, rebuild: Rebuild) -> Result<()> {
             Ok(())
         }
         _ if !differences.is_empty() => not_compared(rebuild, &differences),
-        Ok(_) => bail!("a rebuild with the tools of the manifest gives other bytes than {}; {REMEDY}", path.display()),
+        Ok(bytes) => bail!(
+            "a rebuild with the tools of the manifest gives other bytes than {}, in {}; {REMEDY}",
+            path.display(),
+            sections::that_differ(&committed, &bytes).join(", ")
+        ),
         Err(error) => Err(error),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod compile;
 pub(crate) mod dependencies;
 pub(crate) mod digest;
 pub(crate) mod manifest;
+pub(crate) mod sections;
 pub(crate) mod sources;
 
 use std::path::{Path, PathBuf};

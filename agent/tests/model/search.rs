@@ -23,8 +23,11 @@ pub(crate) struct Told<M: Model> {
     pub(crate) sound: &'static str,
     pub(crate) confirms: &'static str,
     /// A step of a trace.
-    pub(crate) step: fn(&M::State, Option<M::Action>, &M::State) -> String,
+    pub(crate) step: StepInWords<M::State, M::Action>,
 }
+
+/// How a step is said: from the state before, by what, to the state after.
+pub(crate) type StepInWords<State, Action> = fn(&State, Option<Action>, &State) -> String;
 
 /// What a search found.
 pub(crate) struct Found {

@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// The fence's number of endpoints in a view; before its first write there is one.
-    pub(crate) fn endpoints(&self, view: &View) -> u8 {
+    pub(crate) fn endpoints(&self, view: View) -> u8 {
         usize::from(view[MARKER]).checked_sub(1).map_or(1, |index| self.0[index].endpoints)
     }
 }
@@ -144,7 +144,7 @@ impl Node {
             Step::EndSync => {
                 if let Some(snapshot) = self.sync.take() {
                     self.rules = snapshot;
-                    self.port = log.endpoints(&snapshot);
+                    self.port = log.endpoints(snapshot);
                 }
             }
             Step::Die => {

@@ -8,12 +8,12 @@ use crate::search::{Told, deep, run};
 
 fn holds(name: &str, bounded: Limits, larger: Limits) {
     let case = Case { judge: Judge::Rounds, limits: if deep() { larger } else { bounded } };
-    let found = run(name, case, &told(&case));
+    let found = run(name, case, &told(case));
     assert_eq!(found.violation, None);
     assert!(found.confirms, "a fence that never tells all drains would be sound");
 }
 
-pub(super) fn told(case: &Case) -> Told<Case> {
+pub(super) fn told(case: Case) -> Told<Case> {
     Told {
         rule: case.rule_in_words(),
         assumes: vec!["firstList"],

@@ -69,7 +69,7 @@ pub(crate) fn step(before: &World, action: Option<Action>, after: &World) -> Str
 }
 
 impl Case {
-    pub(crate) fn rule_in_words(&self) -> String {
+    pub(crate) fn rule_in_words(self) -> String {
         match self.judge {
             Judge::Rounds => "the fence as it is built",
             Judge::OneMarker => "the fence as it is built, with one marker",
@@ -78,7 +78,7 @@ impl Case {
         .to_owned()
     }
 
-    pub(crate) fn world_in_words(&self) -> String {
+    pub(crate) fn world_in_words(self) -> String {
         let Limits { ticks, drains, markers, restarts, relists, lost, leaders } = self.limits;
         let said = [
             (ticks, "tick"),

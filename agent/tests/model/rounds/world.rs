@@ -146,7 +146,7 @@ impl Model for Case {
         let mut steps = Vec::new();
         world.node.steps(&world.log, FIRST_LIST, &mut steps);
         actions.extend(steps.into_iter().filter(|step| world.left.allow(*step)).map(Action::Node));
-        if world.is_over(self) {
+        if world.is_over(*self) {
             return;
         }
         match world.under_way {
@@ -174,7 +174,7 @@ impl Model for Case {
             next.newest = Newest::default();
             next.drains.iter_mut().for_each(|drain| drain.after = 0);
         }
-        if next.is_over(self) {
+        if next.is_over(*self) {
             next.end_the_fence();
         }
         (next != *world).then_some(next)
@@ -198,7 +198,7 @@ impl Model for Case {
 
 impl World {
     /// All drains have been told: what matters from now on is the rules alone.
-    fn is_over(&self, case: &Case) -> bool {
+    fn is_over(&self, case: Case) -> bool {
         self.drains.iter().take(usize::from(case.limits.drains)).all(|drain| drain.told)
     }
 
@@ -349,7 +349,7 @@ fn fence() -> Rounds {
 
 /// What the API has of the node.
 fn load(fence: &mut Rounds, log: &Log, now: u8) {
-    let endpoints = log.endpoints(&log.view(log.len()));
+    let endpoints = log.endpoints(log.view(log.len()));
     let value = Generation::of(endpoints.into()).unwrap_or(Generation::FIRST);
     fence.loaded(FAMILY, &BTreeMap::from([(name(), value)]), at(now));
 }
