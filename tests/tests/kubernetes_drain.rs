@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
-    AgentConfig,
-    kubernetes::{Cluster, Mode, PORT, PodSpec, Right, ServiceSpec, Workload},
+    AgentConfig, await_condition,
+    kubernetes::{Cluster, Mode, Node, PORT, PodSpec, Right, ServiceSpec, Workload},
 };
 use serde_json::Value;
 
@@ -24,6 +24,7 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     for workload in [&leaves, &stays] {
         cluster.await_routes(&workload.pod, PORT, true)?;
     }
+    every_node_writes_its_rules(&cluster)?;
     let stopping = leaves.delete()?;
     let ended = stopping.finish(BOUND)?;
     eprintln!("{} after {:?}: {:#}", ended.reason(), ended.took, ended.verdict);
@@ -32,6 +33,20 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     }
     drop((leaves, stays));
     Ok((cluster, ended.verdict))
+}
+
+/// What a node shows is new only to who has asked it before. One that is idle may write the withdrawal before the agent first asks,
+/// and is then only waited for; one that has just written waits `minSyncPeriod`, and the agent asks first.
+fn every_node_writes_its_rules(cluster: &Cluster) -> Result<()> {
+    let stamps = || -> Result<Vec<String>> {
+        let of = |node: &Node, family| node.proxy().stamp(cluster.outside(), family);
+        cluster.nodes().iter().flat_map(|node| ["IPv4", "IPv6"].map(|family| of(node, family))).collect()
+    };
+    let before = stamps()?;
+    cluster.service(&ServiceSpec::new("other", "other", PORT))?;
+    await_condition("rules that every node has written anew", BOUND, || {
+        stamps().is_ok_and(|stamps| stamps.iter().zip(&before).all(|(now, before)| now != before))
+    })
 }
 
 #[test]
