@@ -6,13 +6,14 @@ mod control;
 mod distribution;
 mod hook_latency;
 mod large_cluster;
+mod new_interface;
 mod report;
 mod stop_latency;
 
 use anyhow::{Result, bail};
 
 /// What can be measured.
-const MEASUREMENTS: &str = "calm-drain, hook-latency, large-cluster, stop-latency";
+const MEASUREMENTS: &str = "calm-drain, hook-latency, large-cluster, new-interface, stop-latency";
 
 /// Takes the measurement that the first argument names. The table goes to standard output.
 ///
@@ -25,6 +26,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("calm-drain") => calm_drain::measure,
         Some("hook-latency") => hook_latency::measure,
         Some("large-cluster") => large_cluster::measure,
+        Some("new-interface") => new_interface::measure,
         Some("stop-latency") => stop_latency::measure,
         Some(name) => bail!("there is no measurement `{name}`; there are: {MEASUREMENTS}"),
         None => bail!("which measurement? There are: {MEASUREMENTS}"),
