@@ -10,6 +10,8 @@ pub mod config;
 pub mod core;
 pub mod drive;
 pub mod fence;
+mod netfilter;
+mod netlink;
 pub mod proxy;
 pub mod sensor;
 pub mod server;

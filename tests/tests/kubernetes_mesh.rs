@@ -55,7 +55,30 @@ fn w8_a_mesh_is_named_and_may_be_acknowledged() -> Result<()> {
     let [(name, why)] = &meshes(&ended)[..] else { anyhow::bail!("{:#}", ended.verdict) };
     ensure!(name == "istio" && why.contains("sidecar.istio.io/status"), "{why}");
 
-    let workload = scene.workload(0, "acknowledged", config().env("LASTSYN_ROUTING_ACCEPT", "mesh/istio"))?;
+    // Neither leads anywhere but from a port that nobody uses.
+    let workload = scene.workload(0, "by-rule", config())?;
+    workload.pod.host().nft(
+        "table inet mesh {\n\
+         chain inner { tcp dport 9 redirect to :10\n }\n\
+         chain incoming { type nat hook prerouting priority dstnat\n jump inner\n }\n}\n",
+    )?;
+    let ended = workload.delete()?.finish(HOOK)?;
+    let [(name, why)] = &meshes(&ended)[..] else { anyhow::bail!("{:#}", ended.verdict) };
+    ensure!(name == "redirect" && why.contains("chain inner of table inet mesh"), "{why}");
+    ensure!(ended.reason() == "unverified", "{:#}", ended.verdict);
+
+    let workload = scene.workload(0, "by-iptables", config())?;
+    for (chain, rule) in [("OUTPUT", "outgoing"), ("PREROUTING", "incoming")] {
+        let mut iptables = workload.pod.host().command("iptables")?;
+        iptables.args(["-t", "nat", "-A", chain, "-p", "tcp", "--dport", "9", "-j", "REDIRECT", "--to-ports", "10"]);
+        let output = iptables.args(["-m", "comment", "--comment", rule]).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let ended = workload.delete()?.finish(HOOK)?;
+    let [(name, why)] = &meshes(&ended)[..] else { anyhow::bail!("{:#}", ended.verdict) };
+    ensure!(name == "redirect" && why.contains("chain PREROUTING of table ip nat"), "{why}");
+
+    let workload = scene.workload(0, "acknowledged", config().env("LASTSYN_ROUTING_ACCEPT", "[mesh/istio]"))?;
     let _proxy = proxy(&workload)?;
     let ended = workload.delete()?.finish(HOOK)?;
     ensure!(meshes(&ended).is_empty() && ended.by_evidence_or_wait(), "{:#}", ended.verdict);

@@ -1,8 +1,8 @@
 //! W8: a mesh whose proxy takes the pod's connections. Its clients choose endpoints by themselves, not by the nodes' rules, and what
 //! they open anew goes through connections that were there before: neither kube-proxies nor SYNs speak for it.
 //!
-//! It is known by the pod's own object, as injectors write it, and by the ports that its proxy listens on. What only a rule of
-//! netfilter in the pod shows (a redirect to a port of nobody's name) is not looked for.
+//! It is known by the pod's own object, as injectors write it, by the ports that its proxy listens on, and, where neither names
+//! one, by netfilter rules in the pod that lead incoming connections to another port.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,11 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::{
     core::{event::Depth, verdict::NotObserved},
-    sockets,
+    netfilter, sockets,
 };
+
+/// Its name where only netfilter rules show it.
+const REDIRECT: &str = "redirect";
 
 /// A mesh, by what it leaves in a pod.
 struct Mesh {
@@ -63,10 +66,30 @@ pub(super) fn of_pod(pod: &Pod) -> Vec<NotObserved> {
 
 /// The meshes whose proxies listen in the agent's network namespace. None where the sockets cannot be read, which the sensor
 /// tells of.
-pub(super) fn of_namespace() -> Vec<NotObserved> {
+pub(super) fn of_listeners() -> Vec<NotObserved> {
     let listeners =
         sockets::read(Depth::Listeners, &BTreeSet::new()).map(|sockets| sockets.listeners).unwrap_or_default();
     of_ports(&listeners.keys().map(|port| port.number()).collect())
+}
+
+/// What leads incoming connections of the agent's network namespace elsewhere. Where the rules cannot be read, as without
+/// `CAP_NET_ADMIN`, the pod's object and its listeners are all that a mesh is known by.
+pub(super) fn of_netfilter() -> Option<NotObserved> {
+    match netfilter::redirect() {
+        Ok(found) => found.map(|redirect| NotObserved {
+            what: "mesh".to_owned(),
+            name: Some(REDIRECT.to_owned()),
+            family: None,
+            why: format!(
+                "{redirect} leads incoming connections to another port: what listens there may keep connections, in which \
+                 new ones come that no SYN tells of"
+            ),
+        }),
+        Err(error) => {
+            tracing::debug!(%error, "whether netfilter rules lead incoming connections elsewhere is not known");
+            None
+        }
+    }
 }
 
 fn of_ports(open: &BTreeSet<u16>) -> Vec<NotObserved> {

@@ -77,10 +77,13 @@ pub(super) async fn tell_of_pod(pod: ReadPod, sink: Sink) {
 /// W8: with the meshes that the pod's network shows and its object does not. The node's network says nothing of the pod.
 pub(super) fn with_mesh(mut paths: Vec<NotObserved>) -> BTreeSet<NotObserved> {
     if !paths.iter().any(|path| path.what == "hostNetwork") {
-        let found = mesh::of_namespace().into_iter();
+        let found = mesh::of_listeners().into_iter();
         let known = |mesh: &NotObserved| paths.iter().any(|path| (&path.what, &path.name) == (&mesh.what, &mesh.name));
         let new: Vec<_> = found.filter(|mesh| !known(mesh)).collect();
         paths.extend(new);
+        if !paths.iter().any(|path| path.what == "mesh") {
+            paths.extend(mesh::of_netfilter());
+        }
     }
     paths.into_iter().collect()
 }

@@ -8,11 +8,14 @@ use std::{
     net::IpAddr,
 };
 
-use diag::{Dump, DumpError, States};
+use diag::States;
 
-use crate::core::{
-    event::{Connections, Depth, HandshakeId, Sockets},
-    listener::{Port, Protocol},
+use crate::{
+    core::{
+        event::{Connections, Depth, HandshakeId, Sockets},
+        listener::{Port, Protocol},
+    },
+    netlink::{Dump, DumpError},
 };
 
 /// Reads the table of the process's namespace. Established connections are told for the ports that are listened on, and
@@ -26,7 +29,7 @@ pub fn read(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, String> {
 }
 
 fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
-    let mut dump = Dump::open()?;
+    let mut dump = diag::open()?;
     // The handshakes before the accept queues: one that is completed meanwhile is then in its queue, or was taken.
     let connections = match depth {
         Depth::Listeners => None,
@@ -34,7 +37,7 @@ fn dump(depth: Depth, also: &BTreeSet<Port>) -> Result<Sockets, DumpError> {
         Depth::Connections => Some(connections(&mut dump, States::Connections)?),
     };
     let mut listeners = BTreeMap::new();
-    dump.each(States::Listening, |socket| {
+    diag::each(&mut dump, States::Listening, |socket| {
         if let (true, Ok(port)) = (reachable(socket.local), Port::try_from(socket.local_port)) {
             // For a listening socket `idiag_rqueue` is the length of its accept queue (`tcp_diag_get_info`).
             *listeners.entry(port).or_default() += u64::from(socket.receive_queue);
@@ -56,7 +59,7 @@ fn datagram_ports(dump: &mut Dump, also: &BTreeSet<Port>) -> BTreeSet<Port> {
         return wanted;
     }
     let mut open = BTreeSet::new();
-    let dumped = dump.each(States::Unconnected, |socket| {
+    let dumped = diag::each(dump, States::Unconnected, |socket| {
         if let (true, Ok(port)) = (reachable(socket.local), Port::try_from(socket.local_port)) {
             open.insert(port.of(Protocol::Udp));
         }
@@ -75,7 +78,7 @@ type Established = BTreeMap<Port, u64>;
 
 fn connections(dump: &mut Dump, states: States) -> Result<(Handshakes, Established), DumpError> {
     let (mut handshakes, mut established) = (Handshakes::new(), Established::new());
-    dump.each(states, |socket| match Port::try_from(socket.local_port) {
+    diag::each(dump, states, |socket| match Port::try_from(socket.local_port) {
         Ok(port) if socket.handshake => {
             handshakes.insert(HandshakeId(socket.cookie), port);
         }

@@ -104,6 +104,7 @@ impl Cluster {
         let mut cluster = Self { kubelet: None, nodes, watch_proxy, rule_writer, services, control_plane, lab };
         for node in &cluster.nodes {
             node.proxy().await_status(cluster.outside())?;
+            node.await_rules()?;
         }
         if config.kubelet {
             cluster.start_kubelet()?;

@@ -4,6 +4,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::Path,
     sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -18,10 +19,13 @@ use super::{
     rule_writer::RuleWriter,
     rules,
 };
-use crate::{End, Families, Host, Lab, Link};
+use crate::{End, Families, Host, Lab, Link, wait::await_condition};
 
 /// A node's interface to the others.
 const UPLINK: &str = "eth0";
+
+/// From a kube-proxy's first answer to its first rules.
+const FIRST_RULES: Duration = Duration::from_secs(20);
 
 /// A node of a cluster.
 #[derive(Debug)]
@@ -88,6 +92,8 @@ impl Node {
             &json!({
                 "metadata": {"name": self.name, "labels": {
                     "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux",
+                    // Each is a zone of its own, which matters to Services alone that ask for it.
+                    "topology.kubernetes.io/zone": format!("zone-of-{}", self.name),
                 }},
                 "spec": {"podCIDR": ranges[0], "podCIDRs": ranges},
             }),
@@ -140,6 +146,18 @@ impl Node {
     /// When the rules cannot be read.
     pub fn routes_to(&self, endpoint: SocketAddr) -> Result<bool> {
         rules::route_to(&self.host, self.mode, endpoint)
+    }
+
+    /// Waits until it has rules of both families: a kube-proxy that starts gives times before it has written any.
+    pub(crate) fn await_rules(&self) -> Result<()> {
+        for address in self.addresses() {
+            let mut last = None;
+            let found = await_condition(&format!("rules of {}", self.name), FIRST_RULES, || {
+                self.routes_to((address, 1).into()).map_err(|error| last = Some(error)).is_ok()
+            });
+            found.with_context(|| last.map(|error| format!("{error:#}")).unwrap_or_default())?;
+        }
+        Ok(())
     }
 
     /// Drops everything between it and the API server.

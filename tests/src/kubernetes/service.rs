@@ -30,6 +30,8 @@ pub struct ServiceSpec {
     pub kind: ServiceKind,
     /// Whether `externalTrafficPolicy` is `Local`.
     pub local: bool,
+    /// `trafficDistribution`, where it has one.
+    pub distribution: Option<&'static str>,
     /// Its port.
     pub port: u16,
     /// The pods' port.
@@ -53,7 +55,7 @@ impl ServiceSpec {
     /// A `ClusterIP` Service that has the port of its pods.
     pub fn new(name: impl Into<String>, app: impl Into<String>, port: u16) -> Self {
         let kind = ServiceKind::ClusterIp;
-        Self { name: name.into(), app: app.into(), kind, local: false, port, target: port }
+        Self { name: name.into(), app: app.into(), kind, local: false, distribution: None, port, target: port }
     }
 
     /// The same of another kind.
@@ -67,6 +69,13 @@ impl ServiceSpec {
     #[must_use]
     pub fn local(mut self) -> Self {
         self.local = true;
+        self
+    }
+
+    /// The same whose clients are led to endpoints that are near to them, by `trafficDistribution`.
+    #[must_use]
+    pub fn distributed(mut self, distribution: &'static str) -> Self {
+        self.distribution = Some(distribution);
         self
     }
 
@@ -86,10 +95,10 @@ impl ServiceSpec {
                 "ports": [{"name": "http", "protocol": "TCP", "port": self.port, "targetPort": self.target}],
             },
         });
-        if self.local
-            && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-        {
-            spec.insert("externalTrafficPolicy".to_owned(), "Local".into());
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            let policy = self.local.then_some("Local");
+            spec.extend(policy.map(|policy| ("externalTrafficPolicy".to_owned(), policy.into())));
+            spec.extend(self.distribution.map(|near| ("trafficDistribution".to_owned(), near.into())));
         }
         object
     }

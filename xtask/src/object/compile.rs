@@ -21,6 +21,9 @@ const FLAGS: [&str; 3] = [
     "-Clink-arg=--btf",
 ];
 
+/// Where it is compiled, below the repository.
+const TARGET_DIRECTORY: &str = "target/ebpf";
+
 /// Removes what only a debugger reads. The loader needs BTF, which stays: it lies in sections of its own.
 const STRIP: &str = "--strip-debug";
 
@@ -34,7 +37,7 @@ pub(crate) fn recipe() -> String {
 ///
 /// The dependencies' sources must have been downloaded: their places are part of the flags.
 pub(crate) fn compile(root: &Path, nightly: &Nightly, linker: &Path) -> Result<PathBuf> {
-    let target_directory = root.join("target/ebpf");
+    let target_directory = root.join(TARGET_DIRECTORY);
     let mut flags: Vec<String> = FLAGS.map(str::to_owned).to_vec();
     flags.push(format!("-Clinker={}", linker.display()));
     flags.extend(remapped_paths(root, nightly)?);
@@ -51,6 +54,12 @@ pub(crate) fn compile(root: &Path, nightly: &Nightly, linker: &Path) -> Result<P
     let stripped = target_directory.join(FILE);
     process::run(nightly.command(nightly.internal_program("rust-objcopy")).arg(STRIP).arg(&output).arg(&stripped))?;
     Ok(stripped)
+}
+
+/// Removes what earlier compilations left, so that the next one begins with the sources.
+pub(crate) fn clean(root: &Path) -> Result<()> {
+    let directory = root.join(TARGET_DIRECTORY);
+    fs::remove_dir_all(&directory).with_context(|| format!("cannot remove {}", directory.display()))
 }
 
 /// The nightly's cargo in the repository, without what the user's environment says about flags and profiles.
