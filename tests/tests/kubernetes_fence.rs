@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
     AgentConfig, await_condition,
-    kubernetes::{ClusterConfig, Ended, Fence, Mode, PORT, Right, Scene, Workload},
+    kubernetes::{ClusterConfig, Ended, Fence, Mode, PORT, PodSpec, Right, Scene, Workload},
     prove::{fence, frozen_node, wait_until},
 };
 use serde_json::{Value, json};
@@ -113,6 +113,30 @@ fn a_node_that_stands_still_is_waited_for_and_then_confirmed(mode: Mode) -> Resu
     ensure!(round.summary().lost() == 0, "{}: {}", round.summary(), round.ended.verdict);
     ensure!(round.summary().served_by("leaves") >= 10, "{}", round.summary());
     ensure_routed_away(&round.ended).with_context(|| format!("the fence wrote:\n{}", fence.process().report()))
+}
+
+/// Its rules, which nobody freezes, are the old ones for as long as it does not hear of the withdrawal.
+#[test]
+fn a_node_that_is_cut_off_from_the_api_server_is_waited_for_until_it_is_back() -> Result<()> {
+    const CUT: Duration = Duration::from_secs(20);
+    let scene = scene(Mode::Nftables)?;
+    let fence = Fence::start(&scene.cluster, 1, "fence", &scene.cluster.fence_access("fence")?)?;
+    let spec = PodSpec { grace_seconds: 90, ..PodSpec::new("leaves", "web", PORT) };
+    let config = fence.give_to(AgentConfig::default());
+    let workload = Workload::start(&scene.cluster, 0, &spec, Some(&scene.access), config)?;
+    scene.await_routes(&workload.pod)?;
+    fence.await_rest()?;
+    let node = scene.cluster.nodes().last().context("nodes")?;
+    node.cut()?;
+    let stopping = workload.delete_with(&["--max-wait", "85s"])?;
+    wait_until(stopping.deleted_at, CUT)?;
+    ensure!(stopping.holds()?, "a drain ended beside a node that has not heard of it");
+    let leads = || workload.pod.endpoints(PORT).into_iter().map(|to| node.routes_to(to)).collect::<Result<Vec<_>>>();
+    ensure!(leads()? == [true; 2], "the rules of {} are not the old ones", node.name());
+    node.heal()?;
+    let ended = stopping.verdict(Duration::from_secs(90))?;
+    ensure!(leads()? == [false; 2], "{} still leads to the pod: {:#}", node.name(), ended.verdict);
+    ensure_routed_away(&ended).with_context(|| format!("the fence wrote:\n{}", fence.process().report()))
 }
 
 #[test]

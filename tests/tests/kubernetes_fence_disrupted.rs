@@ -1,4 +1,4 @@
-//! A fence that is killed or replaced in the middle of drains ends none of them early, and each verdict names what was missing.
+//! A fence that is killed, cut off from the API server, or replaced in the middle of drains ends none of them early, and each verdict names what was missing.
 
 #![expect(clippy::indexing_slicing, reason = "what is missing fails the test")]
 
@@ -27,6 +27,11 @@ fn disturbed(how: How) -> Result<()> {
 #[test]
 fn a_fence_that_is_killed_in_the_middle_of_drains() -> Result<()> {
     disturbed(How::Killed)
+}
+
+#[test]
+fn a_fence_that_is_cut_off_in_the_middle_of_drains() -> Result<()> {
+    disturbed(How::Partitioned)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// What runs in a real Kubernetes.
-const IN_KUBERNETES: &[&str] = &["calm-drain", "large-cluster"];
+const IN_KUBERNETES: &[&str] = &["calm-drain", "fence-scale", "large-cluster"];
 
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     if arguments.first().is_some_and(|name| IN_KUBERNETES.contains(&name.as_str())) {

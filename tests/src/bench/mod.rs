@@ -4,6 +4,7 @@
 mod calm_drain;
 mod control;
 mod distribution;
+mod fence_scale;
 mod hook_latency;
 mod large_cluster;
 mod new_interface;
@@ -13,7 +14,7 @@ mod stop_latency;
 use anyhow::{Result, bail};
 
 /// What can be measured.
-const MEASUREMENTS: &str = "calm-drain, hook-latency, large-cluster, new-interface, stop-latency";
+const MEASUREMENTS: &str = "calm-drain, fence-scale, hook-latency, large-cluster, new-interface, stop-latency";
 
 /// Takes the measurement that the first argument names. The table goes to standard output.
 ///
@@ -24,6 +25,7 @@ const MEASUREMENTS: &str = "calm-drain, hook-latency, large-cluster, new-interfa
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let measure = match arguments.next().as_deref() {
         Some("calm-drain") => calm_drain::measure,
+        Some("fence-scale") => fence_scale::measure,
         Some("hook-latency") => hook_latency::measure,
         Some("large-cluster") => large_cluster::measure,
         Some("new-interface") => new_interface::measure,

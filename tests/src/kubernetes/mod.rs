@@ -15,6 +15,7 @@ mod binaries;
 mod certificates;
 mod cluster;
 mod control_plane;
+mod crowd;
 mod deployment;
 mod endpoints;
 mod fence;
@@ -40,6 +41,7 @@ pub use self::{
     api::{Api, Refused},
     api_traffic::{Amount, ApiTraffic},
     cluster::{Cluster, ClusterConfig},
+    crowd::{Counts, Crowd},
     deployment::Deployment,
     endpoints::Endpoint,
     fence::Fence,

@@ -21,7 +21,8 @@ pub use self::{
 };
 
 /// What can be proven.
-const PROOFS: &str = "fence, frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
+const PROOFS: &str =
+    "fence, fence-disrupted, frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
 
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
 ///
@@ -31,6 +32,7 @@ const PROOFS: &str = "fence, frozen-node, parser, replacement, restarts, rolling
 pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     match arguments.next().as_deref() {
         Some("fence") => fence::proof::run(arguments),
+        Some("fence-disrupted") => fence::disruptions::run(arguments),
         Some("frozen-node") => frozen_node::run(arguments),
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),

@@ -9,6 +9,7 @@ use crate::core::{
     listener::Family,
     settings::Settings,
     verdict::{Condition, Reason},
+    view::Span,
 };
 
 #[test]
@@ -66,6 +67,19 @@ fn s1_a_call_at_the_bound_begins_a_drain_of_its_own() {
     assert_eq!(world.answers.len(), 1);
     let answered = world.run_out();
     assert_eq!((answered.caller, answered.at, answered.reason()), (caller, at(22_000), Reason::Quiet));
+}
+
+#[test]
+fn s1_a_drain_lasts_from_the_first_call_to_its_bound() {
+    let mut world = World::at_rest(settings());
+    assert_eq!(world.core.drain_span(), None);
+    world.run_to(300);
+    world.hook();
+    world.traffic(400, 5000);
+    world.hook();
+    assert_eq!(world.core.drain_span(), Some(Span { started: at(300), bound: at(20_300) }));
+    world.run_out();
+    assert_eq!(world.core.drain_span(), None);
 }
 
 #[test]

@@ -94,6 +94,18 @@ fn c9_the_fence_s_nodes_stand_in_for_a_list_that_cannot_be_had() {
 }
 
 #[test]
+fn c9_nothing_more_is_waited_for_than_what_the_fence_has_shown() {
+    let mut world = without_nodes();
+    world.say(ClusterEvent::FenceAnswers);
+    fence_lists(&mut world, 150);
+    world.run_to(2300);
+    world.fence_shows();
+    fence_lists(&mut world, 2300);
+    world.run_to(2500);
+    assert_eq!(world.reasons(), [Reason::RoutedAway]);
+}
+
+#[test]
 fn c9_a_node_that_joins_by_the_fence_s_word_is_awaited() {
     let mut world = without_nodes();
     world.say(ClusterEvent::FenceAnswers);
@@ -181,6 +193,18 @@ fn c13_while_the_fence_answers_what_is_weaker_waits_for_it() {
     assert_eq!(never.answers[0].reason(), Reason::Synced);
     // Both were confirmed by 3100; for as long again as a node that shows nothing is waited for.
     assert!((10_000..11_000).contains(&never.answers[0].at_ms()), "{}", never.answers[0].at_ms());
+}
+
+#[test]
+fn c13_nodes_that_show_nothing_wait_for_a_fence_that_answers() {
+    let mut world = answered();
+    ["here", "there"].map(|name| world.health(name, false));
+    world.run_to(7200);
+    ["here", "there"].map(|name| world.health(name, false));
+    assert_eq!(world.core.node_tally().waited, 2);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::Unverified, 14_200));
+    assert_eq!(named(&world), ["sync", "sync"]);
 }
 
 #[test]

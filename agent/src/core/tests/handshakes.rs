@@ -121,6 +121,23 @@ fn e3_a_cookie_sent_just_before_the_drain_counts_too() {
 }
 
 #[test]
+fn e3_a_cookie_that_a_blind_sensor_missed_counts_from_the_reading_that_shows_it() {
+    let mut world = World::at_rest(settings());
+    world.hook();
+    world.truth.sees = false;
+    for tenth in 1..5 {
+        world.run_to(tenth * 100).connect(80);
+    }
+    world.run_to(2200); // found blind at 2000, where it would have ended
+    assert!(world.journal().iter().any(|what| matches!(what, Transition::SensorBlind(_))));
+    world.run_to(2500);
+    world.truth.send_cookie(port(80), Family::V4, world.now);
+    let answered = world.run_out();
+    // Read shortly before 4000, when two seconds without a sign of life would have been over.
+    assert_eq!((answered.at, answered.reason()), (at(6950), Reason::Unverified));
+}
+
+#[test]
 fn e3_a_socket_table_that_cannot_be_read_holds_to_the_bound() {
     let mut world = World::at_rest(settings());
     world.truth.sockets_broken = Some("no sock_diag".to_owned());

@@ -11,6 +11,7 @@ use crate::core::{
         ServiceProxy, TrafficPolicy,
     },
     event::{Action, Event},
+    journal::Transition,
     settings::{RoutingSettings, Settings},
     verdict::{Condition, Reason, RouteState},
 };
@@ -69,6 +70,36 @@ fn e5_a_drain_ends_when_every_node_has_synced_after_the_withdrawal() {
     assert_eq!((told.nodes.total, told.nodes.assumed), (2, 2));
     assert_eq!(told.evidence.iter().map(|evidence| evidence.node.as_str()).collect::<Vec<_>>(), ["here", "there"]);
     assert_eq!(answer.verdict.held_by.routing_ms, 3100);
+}
+
+#[test]
+fn the_record_says_once_that_the_nodes_have_settled_and_that_a_read_agrees() {
+    let told = |world: &World, wanted: &Transition| world.journal().iter().filter(|what| *what == wanted).count();
+    let mut world = withdrawn(with_routing());
+    world.cluster.reads = Some(ReadOutcome::Failed("refused".to_owned()));
+    world.syncs(2600);
+    assert_eq!(told(&world, &Transition::NodesSettled), 0);
+    world.connect(80);
+    world.run_to(3100);
+    world.health("here", true);
+    assert_eq!(told(&world, &Transition::NodesSettled), 0, "one of two");
+    world.health("there", true);
+    assert_eq!(told(&world, &Transition::NodesSettled), 1);
+    world.syncs(6000);
+    assert_eq!(told(&world, &Transition::NodesSettled), 1);
+    assert_eq!(told(&world, &Transition::ReadAgrees), 0);
+    world.cluster.reads = None;
+    world.run_out();
+    assert_eq!(told(&world, &Transition::ReadAgrees), 1);
+}
+
+#[test]
+fn e5_a_fence_that_never_answered_has_nobody_ask_too_many_nodes() {
+    let too_many = RoutingSettings { fence: true, max_nodes: 1, ..routing() };
+    let mut world = withdrawn(Settings { routing: Some(too_many), ..with_routing() });
+    world.say(ClusterEvent::FenceFails("connection refused".to_owned()));
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.at_ms()), (Reason::Unverified, 7100));
 }
 
 #[test]
@@ -204,6 +235,23 @@ fn e5_an_endpoint_that_comes_back_holds_the_drain_again() {
 }
 
 #[test]
+fn whether_the_pod_is_routed_to_is_told_for_the_drain_under_way() {
+    let mut world = World::at_rest(with_routing());
+    assert!(!world.core.is_unrouted(), "nobody knows at rest");
+    world.hook();
+    world.run_to(100);
+    assert!(!world.core.is_unrouted());
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    assert!(world.core.is_unrouted());
+    world.run_to(200);
+    world.slice(&[(1, LEAVING)]);
+    assert!(!world.core.is_unrouted(), "the last endpoint that serves is a fallback");
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.run_out();
+    assert!(!world.core.is_unrouted());
+}
+
+#[test]
 fn e5_what_an_earlier_watch_says_is_nothing_to_a_later_drain() {
     let mut world = withdrawn(fenced());
     let earlier = world.cluster.observed.expect("an observation");
@@ -241,6 +289,14 @@ fn e6_the_port_to_ask_is_told_while_a_drain_runs() {
     assert!(world.core.local_ports().is_empty(), "the drain is over");
 }
 
+/// Not a kube-proxy that has only just started: it goes on so.
+fn answers_without_a_status(world: &mut World, name: &str) {
+    for at in [200, 2300] {
+        world.run_to(at);
+        world.report(name, HealthOutcome::NoStatus("it answers as Cilium does".to_owned()));
+    }
+}
+
 #[test]
 fn the_nodes_are_counted_by_what_they_have_shown() {
     let mut world = withdrawn(with_routing());
@@ -251,6 +307,31 @@ fn the_nodes_are_counted_by_what_they_have_shown() {
     world.syncs(3100);
     let tally = world.core.node_tally();
     assert_eq!((tally.pending, tally.assumed), (0, 2));
+
+    let mut world = withdrawn(with_routing());
+    world.health("here", false);
+    answers_without_a_status(&mut world, "there");
+    let tally = world.core.node_tally();
+    assert_eq!((tally.pending, tally.unobservable), (1, 1));
+    world.run_to(7000);
+    world.connect(80).run_to(7200);
+    world.health("here", false);
+    let tally = world.core.node_tally();
+    assert_eq!((tally.pending, tally.waited, tally.unobservable), (0, 1, 1));
+}
+
+#[test]
+fn e5_a_node_that_cannot_be_observed_is_waited_for_as_one_that_shows_nothing() {
+    let mut world = withdrawn(with_routing());
+    answers_without_a_status(&mut world, "there");
+    for half in 5..=12 {
+        world.run_to(half * 500);
+        world.health("here", true);
+    }
+    world.run_to(7099);
+    assert!(world.answers.is_empty());
+    world.run_to(7200);
+    assert_eq!(world.reasons(), [Reason::Unverified]);
 }
 
 #[test]

@@ -42,6 +42,17 @@ fn slices_that_cannot_be_read_end_a_drain_unverified_once_nodes_have_had_their_t
 }
 
 #[test]
+fn evidence_from_before_slices_were_known_to_be_unreadable_ends_no_drain() {
+    let mut world = silent(with_routing());
+    world.run_to(10_000);
+    world.syn(80);
+    world.run_to(10_001);
+    world.say(ClusterEvent::SlicesUnreadable("it did not answer".to_owned()));
+    assert!(world.answers.is_empty(), "a SYN has come that nobody has read of");
+    assert_eq!(world.run_out().at_ms(), 12_000);
+}
+
+#[test]
 fn an_api_server_of_which_nothing_is_heard_holds_a_drain_to_its_bound() {
     let mut world = silent(with_routing());
     let answer = world.run_out();

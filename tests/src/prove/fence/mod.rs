@@ -3,6 +3,7 @@
 
 mod adversary;
 pub mod disrupted;
+pub mod disruptions;
 pub mod proof;
 pub mod round;
 
