@@ -10,6 +10,7 @@ use crate::core::{
     confirm::FenceReach,
     drain::Core,
     event::{Action, Event},
+    journal::Transition,
     listener::Family,
     settings::{RoutingSettings, Settings},
     verdict::{Condition, Reason},
@@ -119,6 +120,20 @@ fn c9_a_node_that_joins_by_the_fence_s_word_is_awaited() {
 }
 
 #[test]
+fn the_record_says_what_becomes_of_a_fence_and_does_not_repeat_it() {
+    let mut world = answered();
+    world.say(ClusterEvent::FenceAnswers);
+    for why in ["refused", "refused", "no such name"] {
+        world.say(ClusterEvent::FenceFails(why.to_owned()));
+    }
+    world.say(ClusterEvent::FenceAnswers);
+    let of_fence = |what: &Transition| matches!(what, Transition::FenceAnswers | Transition::FenceFails(_));
+    let told: Vec<_> = world.journal().into_iter().filter(of_fence).collect();
+    let fails = |why: &str| Transition::FenceFails(why.to_owned());
+    assert_eq!(told, [Transition::FenceAnswers, fails("refused"), fails("no such name"), Transition::FenceAnswers]);
+}
+
+#[test]
 fn c12_a_fence_that_has_answered_and_dies_is_awaited_to_the_bound_and_named() {
     let mut world = without_nodes();
     world.say(ClusterEvent::FenceAnswers);
@@ -198,9 +213,11 @@ fn c13_while_the_fence_answers_what_is_weaker_waits_for_it() {
 #[test]
 fn c13_nodes_that_show_nothing_wait_for_a_fence_that_answers() {
     let mut world = answered();
-    ["here", "there"].map(|name| world.health(name, false));
-    world.run_to(7200);
-    ["here", "there"].map(|name| world.health(name, false));
+    for at in [100, 7200] {
+        world.run_to(at);
+        world.health("here", false);
+        world.health("there", false);
+    }
     assert_eq!(world.core.node_tally().waited, 2);
     let answer = world.run_out();
     assert_eq!((answer.reason(), answer.at_ms()), (Reason::Unverified, 14_200));

@@ -43,6 +43,16 @@ fn a_datagram_is_not_known_to_be_sent_again_or_stray_or_a_probe() {
 }
 
 #[test]
+fn each_sensor_tells_the_classes_that_its_place_in_the_kernel_shows() {
+    let tells = |strategy: Strategy| Class::ALL.into_iter().filter(|class| strategy.tells(*class)).collect::<Vec<_>>();
+    let but = |not: &[Class]| Class::ALL.into_iter().filter(|class| !not.contains(class)).collect::<Vec<_>>();
+    assert_eq!([Strategy::Tcx, Strategy::Clsact].map(tells), [but(&[]), but(&[])]);
+    assert_eq!(tells(Strategy::Packet), but(&[Class::Stray]));
+    assert_eq!(tells(Strategy::Cgroup), but(&[Class::Refused, Class::Stray]));
+    assert_eq!(tells(Strategy::Counters), []);
+}
+
+#[test]
 fn a_pace_keeps_the_period_that_it_was_made_with() {
     assert_eq!(Pace::new(Duration::from_secs(7)).period(), Duration::from_secs(7));
 }
