@@ -158,6 +158,20 @@ fn c12_a_fence_that_never_answered_is_named_and_waited_for_as_a_silent_node_is()
 }
 
 #[test]
+fn c12_a_fence_that_never_answered_is_named_where_nodes_have_not_shown_what_it_would_have() {
+    let mut world = World::at_rest(fenced());
+    world.hook();
+    world.run_to(100);
+    world.slice(&[(1, LEAVING), (2, READY)]);
+    world.say(ClusterEvent::FenceFails("no such name".to_owned()));
+    world.syncs(1000);
+    let answer = world.run_out();
+    let told = answer.verdict.routing.clone().expect("routing").nodes;
+    assert_eq!((answer.reason(), told.total, told.pending), (Reason::Bound, 2, 2));
+    assert_eq!(named(&world), ["fence", "node", "node"]);
+}
+
+#[test]
 fn c12_a_fence_that_answered_in_an_earlier_drain_is_awaited_in_this_one() {
     let mut world = without_nodes();
     world.say(ClusterEvent::FenceAnswers);

@@ -318,6 +318,8 @@ fn the_nodes_are_counted_by_what_they_have_shown() {
     world.health("here", false);
     let tally = world.core.node_tally();
     assert_eq!((tally.pending, tally.waited, tally.unobservable), (0, 1, 1));
+    let told = world.run_out().verdict.routing.clone().expect("routing").nodes;
+    assert_eq!((told.total, told.pending, told.waited, told.unobservable), (2, 0, 1, 1));
 }
 
 #[test]
