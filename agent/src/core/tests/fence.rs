@@ -101,6 +101,7 @@ fn c9_nothing_more_is_waited_for_than_what_the_fence_has_shown() {
     fence_lists(&mut world, 150);
     world.run_to(2300);
     world.fence_shows();
+    assert_eq!(world.core.node_tally().confirmed, 2);
     fence_lists(&mut world, 2300);
     world.run_to(2500);
     assert_eq!(world.reasons(), [Reason::RoutedAway]);
