@@ -38,7 +38,10 @@ pub(super) fn verdict(ended: &Ended<'_>) -> Verdict {
     );
     match &drain.withdrawal {
         None => not_observed.push(routing(*no_routing)),
-        Some(withdrawal) => not_observed.extend(withdrawal.told().not_observed),
+        Some(withdrawal) => {
+            not_observed.extend(withdrawal.told().not_observed);
+            not_observed.extend(withdrawal.outstanding().filter(|_| *reason == Reason::Bound));
+        }
     }
     if let Some(why) = drain.termination.unknown() {
         not_observed.push(termination(why));

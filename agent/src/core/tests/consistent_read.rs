@@ -32,7 +32,30 @@ fn c9_a_read_that_is_not_answered_holds_the_drain() {
     let mut world = confirmed();
     world.run_to(59_000);
     assert_eq!(world.holding(), [Condition::Routing]);
-    assert_eq!(world.run_out().reason(), Reason::Bound);
+    let answer = world.run_out();
+    assert_eq!((answer.reason(), answer.unseen()), (Reason::Bound, vec!["api"]), "and is named");
+}
+
+#[test]
+fn c9_a_read_that_nobody_needed_yet_is_not_named() {
+    let routing = RoutingSettings { fence: true, ..routing() };
+    let mut busy = World::at_rest(Settings { routing: Some(routing), ..with_routing() });
+    busy.hook();
+    busy.cluster.silent = true;
+    busy.run_to(100);
+    busy.slice(&[(1, LEAVING), (2, READY)]);
+    busy.traffic(500, 2500);
+    busy.fence_shows();
+    busy.traffic(500, 60_000);
+    assert!(busy.reads().is_empty());
+    let answer = busy.run_out();
+    assert_eq!((answer.reason(), answer.unseen()), (Reason::Bound, Vec::new()));
+
+    // Nodes, and Services that route to the pod, are named by themselves, or are no fault.
+    let mut routed = World::at_rest(with_routing());
+    routed.hook();
+    let answer = routed.run_out();
+    assert_eq!((answer.reason(), answer.unseen().contains(&"api")), (Reason::Bound, false));
 }
 
 #[test]

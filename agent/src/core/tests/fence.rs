@@ -95,6 +95,17 @@ fn c9_the_fence_s_nodes_stand_in_for_a_list_that_cannot_be_had() {
 }
 
 #[test]
+fn c9_a_fence_that_lists_the_nodes_no_more_is_named_for_it() {
+    let mut world = without_nodes();
+    world.say(ClusterEvent::FenceAnswers);
+    fence_lists(&mut world, 150);
+    world.run_to(2300);
+    world.fence_shows();
+    assert_eq!(world.run_out().reason(), Reason::Bound);
+    assert_eq!(named(&world), ["nodes"]);
+}
+
+#[test]
 fn c9_nothing_more_is_waited_for_than_what_the_fence_has_shown() {
     let mut world = without_nodes();
     world.say(ClusterEvent::FenceAnswers);

@@ -6,6 +6,7 @@ mod consistent;
 mod fence;
 mod holds;
 mod nodes;
+mod outstanding;
 mod tell;
 mod wanted;
 

@@ -171,7 +171,7 @@ impl Withdrawal {
     }
 }
 
-fn unobserved(what: &str, node: Option<(String, Family)>, why: String) -> NotObserved {
+pub(super) fn unobserved(what: &str, node: Option<(String, Family)>, why: String) -> NotObserved {
     let (name, family) = node.unzip();
     NotObserved { what: what.to_owned(), name, family, why }
 }
