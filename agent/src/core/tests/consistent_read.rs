@@ -51,7 +51,11 @@ fn c9_a_read_that_nobody_needed_yet_is_not_named() {
     let answer = busy.run_out();
     assert_eq!((answer.reason(), answer.unseen()), (Reason::Bound, Vec::new()));
 
-    // Nodes, and Services that route to the pod, are named by themselves, or are no fault.
+    // A node is named by itself, whatever is under way, and that a Service routes to the pod is no fault.
+    let mut joined = confirmed();
+    joined.say(ClusterEvent::NodeAdded(node("new")));
+    let answer = joined.run_out();
+    assert_eq!((answer.reason(), answer.unseen()), (Reason::Bound, vec!["fence", "node"]));
     let mut routed = World::at_rest(with_routing());
     routed.hook();
     let answer = routed.run_out();

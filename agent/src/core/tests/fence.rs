@@ -103,6 +103,16 @@ fn c9_a_fence_that_lists_the_nodes_no_more_is_named_for_it() {
     world.fence_shows();
     assert_eq!(world.run_out().reason(), Reason::Bound);
     assert_eq!(named(&world), ["nodes"]);
+
+    let mut unread = without_nodes();
+    unread.cluster.reads = Some(ReadOutcome::Failed("refused".to_owned()));
+    unread.say(ClusterEvent::FenceAnswers);
+    fence_lists(&mut unread, 150);
+    unread.run_to(2300);
+    unread.fence_shows();
+    fence_lists(&mut unread, 2300);
+    assert_eq!(unread.run_out().reason(), Reason::Bound);
+    assert_eq!(named(&unread), ["api"]);
 }
 
 #[test]
