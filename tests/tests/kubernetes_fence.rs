@@ -123,7 +123,9 @@ fn a_node_that_is_cut_off_from_the_api_server_is_waited_for_until_it_is_back() -
     let fence = Fence::start(&scene.cluster, 1, "fence", &scene.cluster.fence_access("fence")?)?;
     let spec = PodSpec { grace_seconds: 90, ..PodSpec::new("leaves", "web", PORT) };
     let config = fence.give_to(AgentConfig::default());
-    let workload = Workload::start(&scene.cluster, 0, &spec, Some(&scene.access), config)?;
+    // With a way of its own to the nodes it would have waited for this one as for any that shows nothing, and have named it.
+    let access = scene.cluster.access("no-nodes", &[Right::Slices, Right::Services, Right::Pod])?;
+    let workload = Workload::start(&scene.cluster, 0, &spec, Some(&access), config)?;
     scene.await_routes(&workload.pod)?;
     fence.await_rest()?;
     let node = scene.cluster.nodes().last().context("nodes")?;

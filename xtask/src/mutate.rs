@@ -108,7 +108,8 @@ impl Shadow {
         }
         let mut outcomes = self.try_mutants(program, name, &output, Effort::Quick)?;
         if outcomes.iter().any(|outcome| outcome.fate == Fate::Missed) {
-            outcomes.retain(|outcome| outcome.fate != Fate::Missed);
+            // What ran out of time is tried again as well.
+            outcomes.retain(|outcome| !matches!(outcome.fate, Fate::Missed | Fate::TimedOut));
             outcomes.extend(self.try_mutants(program, name, &output, Effort::Thorough)?);
             outcomes.sort_by_key(|outcome| outcome.line);
         }
