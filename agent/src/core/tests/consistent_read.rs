@@ -37,6 +37,18 @@ fn c9_a_read_that_is_not_answered_holds_the_drain() {
 }
 
 #[test]
+fn the_record_says_of_a_read_that_it_agrees_when_it_does() {
+    let agrees = |world: &World| world.journal().iter().filter(|what| **what == Transition::ReadAgrees).count();
+    let mut world = confirmed();
+    let slice = world.write_slice(&[(1, LEAVING), (3, READY)]);
+    world.answer_read(world.last_read());
+    assert_eq!(agrees(&world), 0, "it shows what the watch has not told");
+    world.say(ClusterEvent::SliceWritten(slice));
+    world.run_to(2600);
+    assert_eq!(agrees(&world), 0, "a change after which another read is due");
+}
+
+#[test]
 fn c9_a_read_that_nobody_needed_yet_is_not_named() {
     let routing = RoutingSettings { fence: true, ..routing() };
     let mut busy = World::at_rest(Settings { routing: Some(routing), ..with_routing() });

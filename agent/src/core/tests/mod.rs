@@ -14,6 +14,7 @@ mod floor;
 mod handshakes;
 mod hold;
 mod late;
+mod load_balancers;
 mod names;
 mod phases;
 mod properties;

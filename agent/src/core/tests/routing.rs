@@ -1,4 +1,4 @@
-//! E5, E6 and the reasons that rest on them: a drain waits for the cluster.
+//! E5 and the reasons that rest on it: a drain waits for the cluster.
 
 use super::{
     cluster::{LEAVING, READY, node, routing, with_routing},
@@ -6,10 +6,7 @@ use super::{
     world::World,
 };
 use crate::core::{
-    cluster::{
-        ClusterEvent, HealthOutcome, LocalEndpointsOutcome, LocalEndpointsReport, ReadOutcome, ServiceName,
-        ServiceProxy, TrafficPolicy,
-    },
+    cluster::{ClusterEvent, HealthOutcome, ReadOutcome, ServiceProxy, TrafficPolicy},
     event::{Action, Event},
     journal::Transition,
     settings::{RoutingSettings, Settings},
@@ -21,24 +18,12 @@ fn fenced() -> Settings {
 }
 
 /// The hook was called, and the pod withdrawn 100 ms later.
-fn withdrawn(settings: Settings) -> World {
+pub(super) fn withdrawn(settings: Settings) -> World {
     let mut world = World::at_rest(settings);
     world.hook();
     world.run_to(100);
     world.slice(&[(1, LEAVING), (2, READY)]);
     world
-}
-
-/// What this node's `healthCheckNodePort` of the Service answers.
-fn local_endpoints(world: &mut World, endpoints: u64) {
-    let (sent_at, received_at) = (world.now, world.now);
-    world.say(ClusterEvent::LocalEndpoints(LocalEndpointsReport {
-        service: ServiceName("web".to_owned()),
-        connection: crate::core::cluster::ConnectionId(7),
-        sent_at,
-        received_at,
-        outcome: LocalEndpointsOutcome::Endpoints(endpoints),
-    }));
 }
 
 #[test]
@@ -91,6 +76,22 @@ fn the_record_says_once_that_the_nodes_have_settled_and_that_a_read_agrees() {
     world.cluster.reads = None;
     world.run_out();
     assert_eq!(told(&world, &Transition::ReadAgrees), 1);
+
+    // What is known of nodes that have settled may still become better.
+    let mut world = withdrawn(with_routing());
+    for at in [100, 7200] {
+        world.traffic(300, at);
+        world.run_to(at);
+        world.health("here", false);
+        world.health("there", false);
+    }
+    assert_eq!((world.core.node_tally().waited, told(&world, &Transition::NodesSettled)), (2, 1));
+    for half in 15..=20 {
+        world.traffic(100, half * 500);
+        world.health("here", true);
+        world.health("there", true);
+    }
+    assert_eq!((world.core.node_tally().assumed, told(&world, &Transition::NodesSettled)), (2, 1));
 }
 
 #[test]
@@ -269,26 +270,6 @@ fn e5_what_an_earlier_watch_says_is_nothing_to_a_later_drain() {
     assert_eq!(world.holding(), [Condition::Routing]);
 }
 
-/// The hook was called, with a window of 10 s, and `web` has a `healthCheckNodePort`.
-fn behind_a_load_balancer() -> World {
-    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
-    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
-    let mut service = world.cluster.service(TrafficPolicy::Cluster);
-    service.health_check_node_port = Some(32_000);
-    world.cluster.services.insert(service.name.clone(), service);
-    world.hook();
-    world
-}
-
-#[test]
-fn e6_the_port_to_ask_is_told_while_a_drain_runs() {
-    let mut world = behind_a_load_balancer();
-    let ports: Vec<_> = world.core.local_ports().into_iter().collect();
-    assert_eq!(ports, [(ServiceName("web".to_owned()), 32_000)]);
-    world.run_out();
-    assert!(world.core.local_ports().is_empty(), "the drain is over");
-}
-
 /// Not a kube-proxy that has only just started: it goes on so.
 fn answers_without_a_status(world: &mut World, name: &str) {
     for at in [200, 2300] {
@@ -337,85 +318,6 @@ fn e5_a_node_that_cannot_be_observed_is_waited_for_as_one_that_shows_nothing() {
 }
 
 #[test]
-fn e6_a_load_balancers_window_holds_the_drain() {
-    let mut world = behind_a_load_balancer();
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.run_to(2500);
-    world.fence_shows();
-    world.run_to(9000);
-    assert_eq!(world.holding(), [Condition::LoadBalancer]);
-    let answer = world.run_out();
-    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 10_100));
-    assert_eq!(answer.verdict.held_by.load_balancer_ms, 10_100);
-}
-
-#[test]
-fn e6_starts_again_where_a_gap_may_have_hidden_a_withdrawal() {
-    let mut world = behind_a_load_balancer();
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.run_to(5000);
-    // The watch breaks off, and lists a later version: in between the pod may have been ready again.
-    world.write_slice(&[(1, LEAVING), (2, READY)]);
-    let slices = world.cluster.slices.values().cloned().collect();
-    world.say(ClusterEvent::SlicesListed(slices));
-    world.run_to(8000);
-    world.fence_shows();
-    let answer = world.run_out();
-    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 15_000));
-}
-
-#[test]
-fn e6_counts_from_the_first_zero_of_this_node() {
-    let mut world = behind_a_load_balancer();
-    local_endpoints(&mut world, 1);
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.run_to(2500);
-    world.fence_shows();
-    world.run_to(3000);
-    local_endpoints(&mut world, 0);
-    let answer = world.run_out();
-    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 13_000));
-}
-
-/// `web` has another `healthCheckNodePort` from now on, and nothing else of it is new.
-fn health_check_node_port(world: &mut World, port: Option<u16>) {
-    let mut service = world.cluster.service(TrafficPolicy::Cluster);
-    service.health_check_node_port = port;
-    world.cluster.services.insert(service.name.clone(), service.clone());
-    world.say(ClusterEvent::ServiceWritten(service));
-}
-
-#[test]
-fn e6_a_service_that_has_lost_its_port_keeps_its_window_and_no_more() {
-    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
-    let mut world = World::at_rest(Settings { routing: Some(window), ..with_routing() });
-    world.hook();
-    health_check_node_port(&mut world, Some(32_000));
-    health_check_node_port(&mut world, None);
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.run_to(2500);
-    world.fence_shows();
-    let answer = world.run_out();
-    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 10_100));
-}
-
-#[test]
-fn e6_a_withdrawn_service_that_gains_a_port_has_its_window_from_then() {
-    let window = RoutingSettings { load_balancer_window: ms(10_000), fence: true, ..routing() };
-    let mut world = withdrawn(Settings { routing: Some(window), ..with_routing() });
-    world.run_to(1000);
-    health_check_node_port(&mut world, Some(32_000));
-    world.run_to(2500);
-    world.fence_shows();
-    let answer = world.run_out();
-    assert_eq!((answer.reason(), answer.at_ms()), (Reason::RoutedAway, 11_000));
-}
-
-#[test]
 fn e5_a_node_that_has_gone_is_not_one_of_too_many() {
     let mut world =
         withdrawn(Settings { routing: Some(RoutingSettings { max_nodes: 2, ..routing() }), ..with_routing() });
@@ -439,21 +341,4 @@ fn w8_without_a_node_that_was_asked_nothing_is_claimed() {
     let answer = world.run_out();
     assert_eq!(answer.reason(), Reason::Unverified, "the pod is listed ready all the while");
     assert_eq!(answer.unseen(), ["nodes"]);
-}
-
-/// In a normal deletion the endpoint passes through "serving, not ready": 0 is answered then, and the fallback still
-/// routes here.
-#[test]
-fn c8_zero_local_endpoints_confirm_no_node() {
-    let mut world = World::at_rest(with_routing());
-    let mut service = world.cluster.service(TrafficPolicy::Cluster);
-    service.health_check_node_port = Some(32_000);
-    world.cluster.services.insert(service.name.clone(), service);
-    world.hook();
-    local_endpoints(&mut world, 1);
-    world.run_to(100);
-    world.slice(&[(1, LEAVING), (2, READY)]);
-    world.run_to(3000);
-    local_endpoints(&mut world, 0);
-    assert_eq!(world.run_out().reason(), Reason::Bound, "no node has shown anything");
 }
