@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use crate::{
@@ -129,13 +129,7 @@ impl Round {
 ///
 /// When a drain cannot be run, a connection was lost with the routing check on, or none with it off.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let record = Record::asked_for(RECORD, arguments)?;
     // Side by side: each mode has a cluster of its own.
     let record = Mutex::new(record);
     thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// A file of lines, each written whole.
@@ -26,6 +26,25 @@ impl Record {
     /// When it cannot be read, or a line of it is no JSON.
     pub fn open(name: &str) -> Result<Self> {
         Self::at(results().join(name))
+    }
+
+    /// The same as a proof's arguments ask for it: `--again` forgets what it holds, and there is no other.
+    ///
+    /// # Errors
+    ///
+    /// As above, and for another argument.
+    pub fn asked_for(name: &str, arguments: impl Iterator<Item = String>) -> Result<Self> {
+        Self::open(name)?.after(arguments)
+    }
+
+    fn after(mut self, arguments: impl Iterator<Item = String>) -> Result<Self> {
+        for argument in arguments {
+            match argument.as_str() {
+                "--again" => self.clear()?,
+                other => bail!("unknown argument `{other}`; there is --again, which forgets {}", self.path.display()),
+            }
+        }
+        Ok(self)
     }
 
     fn at(path: PathBuf) -> Result<Self> {
@@ -114,5 +133,16 @@ mod tests {
         assert!(format!("{:#}", Record::at(path.clone()).unwrap_err()).contains("line 2"));
         record.clear().unwrap();
         assert!(Record::at(path).unwrap().lines().is_empty());
+    }
+
+    #[test]
+    fn only_again_may_be_asked_for_and_it_forgets() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rounds.jsonl");
+        let after = |argument: &str| Record::at(path.clone()).unwrap().after([argument.to_owned()].into_iter());
+        Record::at(path.clone()).unwrap().add(json!({"round": 1})).unwrap();
+        assert!(after("--agian").unwrap_err().to_string().contains("--again"));
+        assert_eq!(Record::at(path.clone()).unwrap().lines().len(), 1);
+        assert!(after("--again").unwrap().lines().is_empty() && !path.exists());
     }
 }

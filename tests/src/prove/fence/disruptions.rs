@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::disrupted::{How, Outcome, drain};
@@ -21,13 +21,7 @@ const DRAINS: usize = 17;
 ///
 /// When it cannot be run, a drain ended early, or a verdict does not name what it lacked.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     let mut output = std::io::stdout().lock();
     for (how, mode) in How::ALL.into_iter().flat_map(|how| Mode::ALL.map(|mode| (how, mode))) {
         let of = |line: &&Value| {

@@ -41,13 +41,7 @@ pub const LISTENING: [SocketAddr; 2] = [
 ///
 /// When a packet is read differently, or the scene cannot be made.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     if record.lines().is_empty() {
         let kinds = compare(PACKETS, 1)?;
         record.add(json!({ "packets": PACKETS, "readDifferently": 0, "kinds": kinds.0 }))?;

@@ -3,7 +3,7 @@
 
 use std::{io::Write, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::Plan;
@@ -18,13 +18,7 @@ const RECORD: &str = "replacement.jsonl";
 ///
 /// When a round cannot be run, a connection was lost with the hook, or none without it.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     for mode in Mode::ALL {
         let plan = |hook| Plan { mode, hook, per_second: 60, pause: Duration::from_secs(1) };
         if of(&record, mode, false).is_empty() {

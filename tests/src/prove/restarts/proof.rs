@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use super::Plan;
@@ -16,13 +16,7 @@ const RECORD: &str = "restarts.jsonl";
 ///
 /// When a restart cannot be run, a connection was lost with the hook, or none without it.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     let mut output = std::io::stdout().lock();
     for (hook, restarts) in [(true, 20), (false, 2)] {
         let plan = Plan { mode: Mode::Nftables, hook, restarts, per_second: 25 };

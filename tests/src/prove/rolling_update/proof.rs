@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use super::Plan;
@@ -20,13 +20,7 @@ const BY_EVIDENCE: u64 = 95;
 /// When an update cannot be run, too few of its drains ended by evidence, an agent at rest exchanged anything with the API
 /// server, or a connection was lost.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     let mut output = std::io::stdout().lock();
     for mode in Mode::ALL {
         let is_it = |line: &&Value| line.get("mode").and_then(Value::as_str) == Some(mode.name());

@@ -2,7 +2,7 @@
 
 use std::{io::Write, thread};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use super::Plan;
@@ -19,13 +19,7 @@ const RECORD: &str = "rollout.jsonl";
 ///
 /// When a round cannot be run, a connection was lost with the hook, or none without it.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     for number in 1..=ROUNDS {
         // Side by side: each has its own world, and the machine is idle but for them.
         let plans: Vec<Plan> =

@@ -2,7 +2,7 @@
 
 use std::{io::Write, thread};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use super::Plan;
@@ -23,13 +23,7 @@ const SERVERS: [(ServerKind, &str); 4] = [
 ///
 /// When a round cannot be run or shows nothing, or a connection was lost.
 pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
-    let mut record = Record::open(RECORD)?;
-    for argument in arguments {
-        match argument.as_str() {
-            "--again" => record.clear()?,
-            other => bail!("unknown argument `{other}`; there is --again, which forgets {}", record.path().display()),
-        }
-    }
+    let mut record = Record::asked_for(RECORD, arguments)?;
     for number in 1..=ROUNDS {
         let due: Vec<_> = SERVERS.into_iter().filter(|(_, name)| !has(&record, number, name)).collect();
         let results: Vec<Result<Value>> = thread::scope(|scope| {
