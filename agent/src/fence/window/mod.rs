@@ -47,8 +47,9 @@ use crate::{
 /// Where it begins. The pod's namespace and name follow, and then the API server's own path.
 pub const PATH: &str = "/v1/cluster";
 
-/// How long a request to the API server may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a request to the API server may take. Where it is cut off from this replica alone, an agent is told so in time to
+/// ask another one.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many lists are read at once: they are held in full.
 const LISTS: usize = 4;
@@ -214,6 +215,8 @@ fn refused(refusal: &Refusal) -> Response {
     let mut response = (code, Json(status)).into_response();
     if code == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        // The agent's next connection may lead to a replica that can answer; this one would always lead here.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
@@ -221,6 +224,15 @@ fn refused(refusal: &Refusal) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_that_is_refused_for_now_asks_over_another_connection() {
+        let closes = |refusal: Refusal| refused(&refusal).headers().get(header::CONNECTION).is_some();
+        assert!(closes(Refusal::timed_out()));
+        assert!(closes(Refusal::Failed("broken".to_owned())));
+        assert!(!closes(Refusal::Absent));
+        assert!(!closes(Refusal::Expired));
+    }
 
     #[test]
     fn a_pod_asks_for_its_own_and_nothing_else() {

@@ -16,9 +16,10 @@ use crate::{
 const HOOK: Duration = Duration::from_mins(2);
 /// For all agents to have asked.
 const ASKED: Duration = Duration::from_secs(40);
-/// The drained pods' grace period, in seconds: a Lease may have to expire in it. The hook's own bound.
-const GRACE: u32 = 60;
-const HOOK_BOUND: [&str; 2] = ["--max-wait", "55s"];
+/// The drained pods' grace period, in seconds: a Lease may have to expire in it, and one replica of two does not answer. The
+/// hook's own bound.
+const GRACE: u32 = 100;
+const HOOK_BOUND: [&str; 2] = ["--max-wait", "95s"];
 /// The fence's port, and the label of its pods.
 const FENCE: (u16, &str) = (19_481, "fence");
 
