@@ -29,7 +29,7 @@ pub struct Fence {
     /// The time between a node's answer and the next request, at the least. More than 0s; default 50ms.
     #[serde(with = "duration")]
     pub poll_interval: Duration,
-    /// The most requests a second to all nodes together. At least 1; default 1000.
+    /// The most requests a second to all nodes together. At least 1; default 2000.
     pub max_rate: u32,
     /// Above this many nodes it does not serve. Default 300.
     pub max_nodes: u64,
@@ -67,7 +67,7 @@ impl Default for Fence {
             address: (Ipv6Addr::UNSPECIFIED, DEFAULT_PORT).into(),
             spacing: Duration::from_secs(1),
             poll_interval: Duration::from_millis(50),
-            max_rate: 1000,
+            max_rate: 2000,
             max_nodes: 300,
             callers: FenceCallers::default(),
         }

@@ -1,6 +1,6 @@
 //! What an agent has been told of its question, and what is new. Pure.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use super::{
     protocol::{Line, NodeLine, NodeState, Stands, os_name},
@@ -9,14 +9,14 @@ use super::{
 use crate::core::{
     clock::{Monotonic, millis},
     cluster::NodeName,
-    listener::Family,
+    event::ByFamily,
 };
 
 /// Of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     nodes: Option<(Vec<NodeName>, Monotonic)>,
-    states: BTreeMap<(NodeName, Family), (Stands, String)>,
+    states: ByFamily<BTreeMap<NodeName, (Stands, Cow<'static, str>)>>,
     told_at: Option<Monotonic>,
     pub(super) done: bool,
 }
@@ -32,22 +32,22 @@ impl Progress {
         // Before it knows of a node, an agent takes nothing that is said of it.
         let listed = self.nodes.is_some();
         for (name, family, state) in rounds.states(call).filter(|_| listed) {
-            let told = self.states.get(&(name.clone(), family));
+            let told = self.states.get(family).get(name);
             if told.is_some_and(|(stands, _)| *stands == Stands::Confirmed) {
                 continue;
             }
             let (stands, stood_ms, why) = match state {
-                State::Confirmed { stood_for } => (Stands::Confirmed, Some(millis(stood_for)), String::new()),
+                State::Confirmed { stood_for } => (Stands::Confirmed, Some(millis(stood_for)), Cow::Borrowed("")),
                 State::Pending(why) => (Stands::Pending, None, why),
                 State::Unobservable(why) => (Stands::Unobservable, None, why),
             };
             open |= stands != Stands::Confirmed;
-            if told.is_some_and(|told| *told == (stands, why.clone())) {
+            if told.is_some_and(|(told, because)| *told == stands && *because == why) {
                 continue;
             }
-            let text = Some(why.clone()).filter(|why| !why.is_empty());
+            let text = Some(why.to_string()).filter(|why| !why.is_empty());
             lines.push(Line::Node(NodeState { node: name.0.clone(), family, state: stands, stood_ms, why: text }));
-            self.states.insert((name.clone(), family), (stands, why));
+            self.states.get_mut(family).insert(name.clone(), (stands, why));
         }
         if listed && !open && rounds.list_stands(call) && !self.done {
             self.done = true;
@@ -90,6 +90,7 @@ mod tests {
         core::{
             cluster::{ConnectionId, Node},
             confirm::OperatingSystem,
+            listener::Family,
         },
         fence::{generation::Generation, rounds::Pace},
     };

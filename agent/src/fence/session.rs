@@ -372,9 +372,10 @@ impl Session {
     }
 
     /// Says which nodes' answers are of use.
-    pub(super) fn want(&self, rounds: &Rounds, since: Monotonic) {
+    pub(super) fn want(&self, rounds: &Rounds, since: Monotonic, now: Monotonic) {
+        let wants = ByFamily { v4: rounds.wants(Family::V4), v6: rounds.wants(Family::V6) };
         for ((name, family), (_, wanted)) in &self.lookers {
-            let of_use = rounds.answer_wanted(name, *family);
+            let of_use = wants.get(*family).is_some_and(|wants| rounds.answer_wanted(name, *family, wants, now));
             let wish = if of_use { Wanted::Yes { since, due: None } } else { Wanted::No };
             wanted.send_if_modified(|before| std::mem::replace(before, wish) != wish);
         }

@@ -201,7 +201,7 @@ impl Work {
             session.work(&mut self.rounds, warming.is_some(), now);
             if Instant::now() >= tell_at {
                 self.tell(now);
-                session.want(&self.rounds, self.newest(now));
+                session.want(&self.rounds, self.newest(now), now);
                 tell_at = Instant::now() + TELL_EVERY;
             }
             if !self.answers.is_empty() {
@@ -229,7 +229,8 @@ impl Work {
                             self.metrics.refused(refused);
                         }
                         drop(answer.send(taken));
-                        session.want(&self.rounds, clock::now());
+                        let now = clock::now();
+                        session.want(&self.rounds, now, now);
                     }
                 },
                 next = session.next() => match next {
@@ -237,7 +238,8 @@ impl Work {
                     Next::Done(done) => {
                         session.done(done, &mut self.rounds, clock::now());
                         self.lags.keep(&self.rounds);
-                        session.want(&self.rounds, self.newest(clock::now()));
+                        let now = clock::now();
+                        session.want(&self.rounds, self.newest(now), now);
                     }
                     Next::Broken => break true,
                 },

@@ -14,8 +14,19 @@ pub struct Pace {
     /// At least so long from one write's acknowledgement to the next write of that family. What values cannot be mistaken
     /// for each other rests on it ([`super::super::generation::longest_first_list`]).
     pub spacing: Duration,
-    /// For how long a node that is ready waits for others, so that one write serves them all.
+    /// For how long nodes that are ready wait after the last that became so, so that one write serves them all. In all they
+    /// wait no longer than `spacing`.
     pub gather: Duration,
+}
+
+/// Nodes that are ready, and wait for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Gathering {
+    /// Since when one is.
+    first_at: Monotonic,
+    /// When the newest came to them.
+    last_at: Monotonic,
+    nodes: usize,
 }
 
 /// A write that has begun.
@@ -43,8 +54,8 @@ pub(super) struct Lane {
     others: BTreeMap<NodeName, Generation>,
     /// A write's outcome was not known, or it was refused.
     lost: bool,
-    /// Since when some node is ready whose value is to advance.
-    ready_since: Option<Monotonic>,
+    /// Those whose values are to advance by the next write.
+    gathering: Option<Gathering>,
 }
 
 impl Lane {
@@ -60,7 +71,7 @@ impl Lane {
             advanced_at: None,
             others: BTreeMap::new(),
             lost: false,
-            ready_since: None,
+            gathering: None,
         }
     }
 
@@ -109,7 +120,7 @@ impl Lane {
     pub(super) fn rest(&mut self) {
         self.known = false;
         self.in_flight = None;
-        self.ready_since = None;
+        self.gathering = None;
         for track in self.tracks.values_mut() {
             track.rest();
         }
@@ -157,17 +168,26 @@ impl Lane {
         let newest = newest?;
         let mut wanting = self.wanting(newest).peekable();
         wanting.peek()?;
-        let (mut ready, mut others) = (false, false);
+        let (mut ready, mut others) = (0, false);
         for track in wanting {
-            ready |= track.is_ready();
+            ready += usize::from(track.is_ready());
             others |= !track.is_ready() && track.may_be_ready();
         }
-        if !ready {
+        if ready == 0 {
             return None;
         }
         let allowed = self.advanced_at.map_or(now, |at| at + self.pace.spacing);
-        let gathered = if others { self.ready_since.unwrap_or(now) + self.pace.gather } else { now };
+        let gathered = if others { self.gathered(ready, now).until(self.pace) } else { now };
         Some(allowed.max(gathered))
+    }
+
+    /// The gathering as of now, with so many nodes.
+    fn gathered(&self, nodes: usize, now: Monotonic) -> Gathering {
+        match self.gathering {
+            None => Gathering { first_at: now, last_at: now, nodes },
+            Some(before) if nodes > before.nodes => Gathering { last_at: now, nodes, ..before },
+            Some(before) => Gathering { nodes, ..before },
+        }
     }
 
     /// Begins a write, if one is due.
@@ -175,8 +195,9 @@ impl Lane {
         let due = self.due(newest, now);
         if due.is_none_or(|due| due > now) {
             // The gathering starts with the first that is ready.
-            if due.is_some() {
-                self.ready_since.get_or_insert(now);
+            if let Some(newest) = newest.filter(|_| due.is_some()) {
+                let ready = self.wanting(newest).filter(|track| track.is_ready()).count();
+                self.gathering = Some(self.gathered(ready, now));
             }
             return None;
         }
@@ -198,7 +219,7 @@ impl Lane {
         }
         if advanced {
             self.advanced_at = Some(now);
-            self.ready_since = None;
+            self.gathering = None;
         }
         self.in_flight = Some(id);
         Some(Write { id, values })
@@ -224,5 +245,13 @@ impl Lane {
 
     fn wanting(&self, newest: WriteId) -> impl Iterator<Item = &Track> {
         self.tracks.values().filter(move |track| !track.proves(newest))
+    }
+}
+
+// === impl Gathering ===
+
+impl Gathering {
+    fn until(self, pace: Pace) -> Monotonic {
+        (self.last_at + pace.gather).min(self.first_at + pace.spacing)
     }
 }

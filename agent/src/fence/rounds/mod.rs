@@ -18,6 +18,7 @@ mod tests;
 mod track;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -49,9 +50,18 @@ pub enum State {
         stood_for: Duration,
     },
     /// Not yet; in words.
-    Pending(String),
+    Pending(Cow<'static, str>),
     /// It will not show anything; in words.
-    Unobservable(String),
+    Unobservable(Cow<'static, str>),
+}
+
+/// What of a family is still to be seen, of every node: all that any call lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    /// Two writes that began after this one.
+    after: WriteId,
+    /// An answer to a request that was sent at this time or later.
+    stand: Monotonic,
 }
 
 /// All nodes, both families, and the calls under way.
@@ -224,12 +234,23 @@ impl Rounds {
         self.lanes.get(family).wants_load()
     }
 
-    /// Whether a node's next answer is of use to anybody.
-    pub fn answer_wanted(&self, node: &NodeName, family: Family) -> bool {
+    /// What is still to be seen of a family's nodes; `None`: nobody asks.
+    pub fn wants(&self, family: Family) -> Option<Wants> {
+        let of_family = || self.calls.values().filter_map(|call| Some((call.after.get(&family)?, call.at + call.stand)));
+        let after = of_family().map(|(after, _)| *after).max()?;
+        let stand = of_family().map(|(_, stand)| stand).max()?;
+        Some(Wants { after, stand })
+    }
+
+    /// Whether a node's next answer is of use. One that shows what is written for it has nothing new to say before the next
+    /// write, and one that has shown both markers not before its process has stood long enough.
+    pub fn answer_wanted(&self, node: &NodeName, family: Family, wants: Wants, now: Monotonic) -> bool {
         let Some(track) = self.lanes.get(family).track(node) else { return false };
-        self.calls.values().any(|call| {
-            call.after.get(&family).is_some_and(|after| !matches!(call.state(track, *after), State::Confirmed { .. }))
-        })
+        if track.proves(wants.after) {
+            now >= wants.stand && track.stood_at().is_none_or(|stood_at| stood_at < wants.stand)
+        } else {
+            !track.is_ready()
+        }
     }
 
     /// How every node stands towards a call, in each family that it asks for.
@@ -267,18 +288,18 @@ impl Rounds {
 
     fn state(&self, call: &Call, name: &NodeName, track: &Track, after: WriteId, lane: &Lane) -> State {
         match (call.state(track, after), lane.trouble()) {
-            (State::Pending(_), Some(why)) => State::Pending(format!("the fence cannot write markers: {why}")),
+            (State::Pending(_), Some(why)) => State::Pending(format!("the fence cannot write markers: {why}").into()),
             (State::Pending(why), None) => match &track.reach {
                 Reach::Silent(silent) => {
                     let system = self.nodes.get(name).copied().unwrap_or(OperatingSystem::Unknown);
                     // C12: where others answer, it is a fault of this one.
                     if self.given.has(system) {
-                        State::Pending(silent.clone())
+                        State::Pending(silent.clone().into())
                     } else {
-                        State::Unobservable(silent.clone())
+                        State::Unobservable(silent.clone().into())
                     }
                 }
-                Reach::Stranger(stranger) => State::Unobservable(stranger.clone()),
+                Reach::Stranger(stranger) => State::Unobservable(stranger.clone().into()),
                 Reach::Unknown | Reach::Answers => State::Pending(why),
             },
             (state, _) => state,
@@ -323,15 +344,13 @@ pub struct Looked<'a> {
 impl Call {
     fn state(&self, track: &Track, after: WriteId) -> State {
         if !track.proves(after) {
-            return State::Pending(track.awaits(after).to_owned());
+            return State::Pending(track.awaits(after).into());
         }
         match track.stood_at() {
             Some(stood_at) if stood_at >= self.at + self.stand => {
                 State::Confirmed { stood_for: stood_at.since(self.at) }
             }
-            _ => State::Pending(
-                "its rules have shown both markers; its kube-proxy is to live a little longer".to_owned(),
-            ),
+            _ => State::Pending("its rules have shown both markers; its kube-proxy is to live a little longer".into()),
         }
     }
 }

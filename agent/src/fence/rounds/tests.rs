@@ -48,6 +48,10 @@ fn write(rounds: &mut Rounds, now: u64) -> Write {
     write
 }
 
+fn asked(rounds: &Rounds, name: &str, now: u64) -> bool {
+    rounds.wants(Family::V4).is_some_and(|wants| rounds.answer_wanted(&node(name), Family::V4, wants, at(now)))
+}
+
 fn confirmed(rounds: &Rounds, call: CallId) -> Vec<String> {
     let states = rounds.states(call).filter(|(_, _, state)| matches!(state, State::Confirmed { .. }));
     states.map(|(name, _, _)| name.to_string()).collect()
@@ -67,7 +71,50 @@ fn c4_two_markers_from_after_the_call_confirm_a_node_that_lives_on() {
     shows(&mut rounds, "a", 3, 2010);
     assert_eq!(confirmed(&rounds, call), ["a"]);
     assert_eq!(rounds.write_due(Family::V4, at(3000)), None, "nothing more is wanted");
-    assert!(!rounds.answer_wanted(&node("a"), Family::V4));
+    assert!(!asked(&rounds, "a", 3000));
+}
+
+#[test]
+fn a_node_is_asked_only_while_it_may_have_something_new_to_say() {
+    let mut rounds = ready(&["a"]);
+    assert_eq!(rounds.wants(Family::V4), None);
+    ask(&mut rounds, 1, 10);
+    assert!(!asked(&rounds, "a", 10), "it shows what is written");
+    write(&mut rounds, 10);
+    assert!(asked(&rounds, "a", 11));
+    shows(&mut rounds, "a", 2, 500);
+    assert!(!asked(&rounds, "a", 501), "it waits for the second marker");
+    write(&mut rounds, 1010);
+    assert!(asked(&rounds, "a", 1011));
+    shows(&mut rounds, "a", 3, 1500);
+    assert!(!asked(&rounds, "a", 1501), "its process is to live on until 2010");
+    assert!(asked(&rounds, "a", 2010));
+    rounds.closed(&node("a"), Family::V4, ConnectionId(1));
+    assert!(asked(&rounds, "a", 1502), "a new process has shown nothing");
+}
+
+#[test]
+fn a_write_waits_for_whoever_comes_one_after_the_other_and_not_for_long() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let mut rounds = ready(&names[..1]);
+    rounds.nodes(&listed(&names), at(0));
+    // Their first values, which are no markers.
+    write(&mut rounds, 0);
+    ask(&mut rounds, 1, 0);
+    for (number, name) in (1_u64..).zip(&names[1..]) {
+        let now = number * 100;
+        assert_eq!(rounds.begin_write(Family::V4, at(now)), None, "{name} is not there");
+        rounds.opened(&node(name), Family::V4, ConnectionId(1));
+        shows(&mut rounds, name, 1, now);
+        let due = rounds.write_due(Family::V4, at(now)).expect("some are ready");
+        assert_eq!(due, at((now + 150).min(1100)), "{name}");
+        if number == 10 {
+            break;
+        }
+    }
+    assert_eq!(rounds.begin_write(Family::V4, at(1099)), None);
+    let write = rounds.begin_write(Family::V4, at(1100)).expect("it has waited for a spacing");
+    assert_eq!(write.values.len(), 11, "l is not there yet");
 }
 
 #[test]
@@ -142,13 +189,13 @@ fn c12_a_silent_node_is_awaited_where_others_answer() {
     };
     for name in ["a", "b"] {
         rounds.reach(&node(name), Family::V4, Reach::Silent("refused".to_owned()));
-        assert_eq!(state(&rounds, name), State::Unobservable("refused".to_owned()));
+        assert_eq!(state(&rounds, name), State::Unobservable("refused".into()));
     }
     rounds.opened(&node("a"), Family::V4, ConnectionId(1));
     rounds.answered(&node("a"), Family::V4, ConnectionId(1), at(5), 0, at(6));
-    assert_eq!(state(&rounds, "b"), State::Pending("refused".to_owned()));
+    assert_eq!(state(&rounds, "b"), State::Pending("refused".into()));
     rounds.reach(&node("b"), Family::V4, Reach::Stranger("Cilium".to_owned()));
-    assert_eq!(state(&rounds, "b"), State::Unobservable("Cilium".to_owned()));
+    assert_eq!(state(&rounds, "b"), State::Unobservable("Cilium".into()));
 }
 
 #[test]
