@@ -32,6 +32,7 @@ mod leftovers;
 pub mod link;
 pub mod manifests;
 pub mod nginx;
+pub mod openmetrics;
 pub mod pair;
 pub mod pod_network;
 pub mod process;

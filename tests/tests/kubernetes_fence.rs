@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
     AgentConfig, await_condition,
     kubernetes::{ClusterConfig, Ended, Fence, Mode, PORT, PodSpec, Right, Scene, Workload},
+    openmetrics::{Metrics, documented},
     prove::{fence, frozen_node, wait_until},
 };
 use serde_json::{Value, json};
@@ -72,11 +73,11 @@ fn a_calm_drain_ends_routed_away(mode: Mode) -> Result<()> {
     let nodes = status["nodes"].as_array().context("nodes")?;
     ensure!(nodes.len() == 6 && nodes.iter().all(|node| node["lag"]["count"].as_u64() >= Some(2)), "{status:#}");
     let metrics = fence.get(workload.pod.host(), "/metrics")?.body;
-    ensure!(
-        metrics.contains("lastsyn_fence_questions_total") && metrics.contains("lastsyn_fence_marker_seconds_count"),
-        "{metrics}"
-    );
-    Ok(())
+    let metrics = Metrics::parse(&metrics).with_context(|| metrics.clone())?;
+    ensure!(metrics.value("lastsyn_fence_questions_total") >= Some(1.0), "{metrics:#?}");
+    // Two markers at each of three nodes, and over each family.
+    ensure!(metrics.value(r#"lastsyn_fence_marker_seconds_count{family="IPv6"}"#) >= Some(6.0), "{metrics:#?}");
+    metrics.ensure_documented(&documented("The fence")?)
 }
 
 #[test]

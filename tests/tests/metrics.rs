@@ -2,19 +2,21 @@
 
 #![expect(clippy::indexing_slicing, reason = "a failing helper fails its test")]
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use lastsyn_tests::{Agent, AgentConfig, Connection, Pair, Server, ServerConfig, agent, http};
+use anyhow::{Context, Result, ensure};
+use lastsyn_tests::{
+    Agent, AgentConfig, Connection, Pair, Server, ServerConfig, agent, await_condition, http,
+    openmetrics::{Metrics, documented},
+};
 
 const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn the_metrics_tell_what_happened() {
     let pair = Pair::new().unwrap();
+    // What an operator does by `kernel.bpf_stats_enabled`, for as long as this is open.
+    let _account = aya::sys::enable_stats(aya::sys::Stats::RunTime).unwrap();
     let _servers =
         [80, 8080].map(|port| Server::start(&pair.pod, ServerConfig { port, ..ServerConfig::default() }).unwrap());
     let queue = ServerConfig { port: 9000, accept: false, ..ServerConfig::default() };
@@ -25,9 +27,15 @@ fn the_metrics_tell_what_happened() {
     let before = scrape(&pair).unwrap();
     let value = |metrics: &Metrics, sample: &str| metrics.samples.get(sample).copied();
     assert_eq!(value(&before, r#"lastsyn_drain_state{state="serving"}"#), Some(1.0));
-    assert_eq!(value(&before, r#"lastsyn_drains_total{reason="quiet"}"#), None);
+    assert_eq!(
+        value(&before, r#"lastsyn_drains_total{reason="quiet"}"#),
+        Some(0.0),
+        "an alert needs it from the start"
+    );
     assert!(!before.samples.keys().any(|sample| sample.starts_with("lastsyn_last_attempt_age_seconds")));
 
+    // It has a SYN that came, and stays.
+    let kept = Connection::open(&pair.client, pair.targets(8080)[1], SOON).unwrap();
     for (target, times) in [(pair.targets(80)[0], 4), (pair.targets(80)[1], 3), (pair.targets(8080)[0], 2)] {
         for _ in 0..times {
             assert_eq!(Connection::open(&pair.client, target, SOON).unwrap().request().unwrap(), "server");
@@ -38,12 +46,22 @@ fn the_metrics_tell_what_happened() {
 
     // An age is as of a reading: let there be one from after the drain's end.
     agent.status_of_now().unwrap();
-    let after = scrape(&pair).unwrap();
+    // Connections are counted at most once a second, and were at the first scrape.
+    let established = r#"lastsyn_established{port="8080",family="IPv6"}"#;
+    let after = await_condition("a new count of connections", SOON, || {
+        scrape(&pair).ok().filter(|metrics| value(metrics, established) == Some(1.0))
+    });
+    let after = after.unwrap();
     for (sample, expected) in [
         (r#"lastsyn_attempts_total{port="80",family="IPv4",class="new"}"#, 4.0),
         (r#"lastsyn_attempts_total{port="80",family="IPv6",class="new"}"#, 3.0),
         (r#"lastsyn_attempts_total{port="8080",family="IPv4",class="new"}"#, 2.0),
-        (r#"lastsyn_attempts_total{port="8080",family="IPv6",class="new"}"#, 0.0),
+        (r#"lastsyn_attempts_total{port="8080",family="IPv6",class="new"}"#, 1.0),
+        (r#"lastsyn_established{port="80",family="IPv4"}"#, 0.0),
+        (r#"lastsyn_handshakes{port="80",family="IPv4"}"#, 0.0),
+        ("lastsyn_listeners_left_out", 0.0),
+        ("lastsyn_watch_behind_total", 0.0),
+        (r#"lastsyn_confirmations_contradicted_total{by="fence"}"#, 0.0),
         (r#"lastsyn_attempts_total{port="80",family="IPv4",class="opaque"}"#, 0.0),
         (r#"lastsyn_accept_queue{port="80"}"#, 0.0),
         (r#"lastsyn_drain_state{state="serving"}"#, 0.0),
@@ -62,6 +80,19 @@ fn the_metrics_tell_what_happened() {
     assert!((took - verdict["durationMs"].as_f64().unwrap() / 1000.0).abs() < 0.0015, "{took} and {verdict}");
     let age = value(&after, r#"lastsyn_last_attempt_age_seconds{port="80",family="IPv4"}"#).unwrap();
     assert!(age >= took, "{age} s ago, before a drain of {took} s");
+    let at_least = |sample: &str, least: f64| {
+        let value = value(&after, sample).unwrap_or_default();
+        assert!(value >= least, "{sample} is {value} in {after:#?}");
+    };
+    // Every SYN above ran it, and the packets behind each too; the drain read a few times.
+    at_least(r#"lastsyn_program_runs_total{program="ingress"}"#, 20.0);
+    at_least(r#"lastsyn_program_run_seconds_total{program="ingress"}"#, 1e-6);
+    at_least("lastsyn_reading_duration_seconds_count", 3.0);
+    at_least("process_cpu_seconds_total", 1e-3);
+    at_least("process_resident_memory_bytes", 1e6);
+    at_least("process_open_fds", 5.0);
+    after.ensure_documented(&documented("The agent").unwrap()).unwrap();
+    drop(kept);
     // No family, whatever it counts, names a port that is not watched.
     assert!(!after.samples.keys().any(|sample| sample.contains("9000")), "{after:#?}");
 }
@@ -90,56 +121,29 @@ fn waiting_connections_and_the_other_strategy_are_shown() {
     }
 }
 
-/// What a scraper understood.
-#[derive(Debug)]
-struct Metrics {
-    /// By name and labels, as written.
-    samples: BTreeMap<String, f64>,
+#[test]
+fn a_pod_with_thousands_of_listeners_is_not_thousands_of_series() {
+    let pair = Pair::new().unwrap();
+    let ports = 2000..2300;
+    let sockets = pair.pod.run(|| {
+        ports.clone().map(|port| std::net::TcpListener::bind(("::", port))).collect::<std::io::Result<Vec<_>>>()
+    });
+    let _sockets = sockets.unwrap();
+    let agent = Agent::start(&pair.pod, AgentConfig::default()).unwrap();
+    agent.status_of_now().unwrap();
+    let metrics = scrape(&pair).unwrap();
+    let told = ports.filter(|port| metrics.samples.keys().any(|sample| sample.contains(&format!("port=\"{port}\""))));
+    assert_eq!(told.count(), 61, "{metrics:#?}");
+    assert_eq!(metrics.value("lastsyn_listeners_left_out"), Some(239.0), "{metrics:#?}");
+    assert!(metrics.samples.len() < 61 * 24 + 200, "{}", metrics.samples.len());
 }
 
 /// From outside, as Prometheus does.
 fn scrape(pair: &Pair) -> Result<Metrics> {
     let answer = http::get(&pair.client, pair.targets(agent::PORT)[0], "/metrics", SOON)?;
     ensure!(answer.status == 200, "{answer:?}");
-    parse(&answer.body).with_context(|| answer.body.clone())
-}
-
-/// Reads OpenMetrics text as strictly as its specification: families are declared once, before their samples, and not
-/// interleaved; names end as their types say; no sample twice; a last line.
-fn parse(text: &str) -> Result<Metrics> {
-    let body = text.strip_suffix("# EOF\n").context("the last line is not `# EOF`")?;
-    let (mut samples, mut declared) = (BTreeMap::new(), BTreeSet::new());
-    let mut family = ("", "");
-    for line in body.lines() {
-        if let Some(rest) = line.strip_prefix("# ") {
-            let (keyword, rest) = rest.split_once(' ').context("a comment that says nothing")?;
-            let (name, what) = rest.split_once(' ').with_context(|| format!("`{line}`"))?;
-            match keyword {
-                "TYPE" => {
-                    ensure!(declared.insert(name), "{name} is declared twice");
-                    family = (name, what);
-                }
-                "HELP" => ensure!(!what.is_empty(), "{name} is not explained"),
-                "UNIT" => ensure!(name.ends_with(&format!("_{what}")), "the name {name} lacks its unit {what}"),
-                _ => bail!("`{line}`"),
-            }
-            continue;
-        }
-        let (sample, value) = line.rsplit_once(' ').with_context(|| format!("`{line}` is no sample"))?;
-        let name = sample.split('{').next().unwrap_or_default();
-        let suffix =
-            name.strip_prefix(family.0).with_context(|| format!("{name} is not of the family {}", family.0))?;
-        let suffixes: &[&str] = match family.1 {
-            "counter" => &["_total", "_created"],
-            "gauge" => &[""],
-            "info" => &["_info"],
-            "histogram" => &["_bucket", "_count", "_sum", "_created"],
-            other => bail!("the type {other} of {}", family.0),
-        };
-        ensure!(suffixes.contains(&suffix), "{name} is no name for a {}", family.1);
-        ensure!(name.starts_with("lastsyn_"), "{name} is not one of ours");
-        let value: f64 = value.parse().with_context(|| format!("`{line}`"))?;
-        ensure!(samples.insert(sample.to_owned(), value).is_none(), "{sample} is there twice");
-    }
-    Ok(Metrics { samples })
+    let metrics = Metrics::parse(&answer.body).with_context(|| answer.body.clone())?;
+    let foreign = |name: &&String| !name.starts_with("lastsyn_") && !name.starts_with("process_");
+    ensure!(!metrics.samples.keys().any(|name| foreign(&name)), "a name that is not ours: {metrics:#?}");
+    Ok(metrics)
 }

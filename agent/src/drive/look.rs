@@ -9,6 +9,7 @@ use crate::{
         verdict::{Listener, Strategy},
     },
     drive::evidence::Reader,
+    sensor::ProgramRuns,
     server::status::{DrainStatus, JournalLine, PassedOver, SensorStatus, State, Status},
 };
 
@@ -23,6 +24,8 @@ pub struct Look {
     pub evidence: Option<Evidence>,
     /// How many nodes are in which state, in the drain under way.
     pub nodes: Tally,
+    /// What the kernel's account says of the runs of our programs, where it keeps one.
+    pub runs: Vec<ProgramRuns>,
     /// How many parts of the API server's objects could not be read, since the agent started.
     pub left_out: u64,
 }
@@ -35,6 +38,7 @@ pub(super) fn look(core: &Core, reader: &Reader, left_out: u64, started: Monoton
         totals: core.totals(),
         evidence,
         nodes: core.node_tally(),
+        runs: reader.sensor().runs(),
         left_out,
     }
 }

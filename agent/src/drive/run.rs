@@ -16,6 +16,7 @@ use crate::{
     config::{Config, Watch as WatchConfig},
     core::{
         clock::Monotonic,
+        cluster::ClusterEvent,
         drain::Core,
         event::{Action, CallerId, Depth, Event},
         phase::Phase,
@@ -281,7 +282,11 @@ impl Agent {
                 self.metrics.cluster_said(said);
                 cluster.before(said);
             }
+            let before = self.core.node_tally();
             self.handle(event);
+            if matches!(said.as_deref(), Some(ClusterEvent::AttemptThrough { .. })) {
+                self.metrics.attempt_through(before, self.core.node_tally());
+            }
             if let (Some(cluster), Some(said)) = (&mut self.cluster, &said) {
                 cluster.after(said, &self.core, clock::now());
             }
@@ -303,7 +308,9 @@ impl Agent {
     }
 
     async fn read(&mut self, depth: Depth) {
+        let begun = clock::now();
         let evidence = self.reader.read(depth, self.core.drain_span()).await;
+        self.metrics.evidence_read(clock::now().since(begun));
         self.addresses.send_if_modified(|known| {
             let changed = known.as_slice() != self.reader.addresses();
             if changed {

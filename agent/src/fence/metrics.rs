@@ -20,6 +20,9 @@ const BUCKETS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0,
 /// How many nodes are named.
 const LATE: usize = 10;
 
+/// Why a question is not taken.
+const REFUSALS: [&str; 5] = ["question", "too-many", "caller", "elsewhere", "unable"];
+
 /// All metrics.
 pub(super) struct Metrics {
     registry: Registry,
@@ -59,14 +62,21 @@ impl Metrics {
         let mut registry = Registry::with_prefix("lastsyn_fence");
         let questions = Counter::default();
         registry.register("questions", "Questions of agents that were taken", questions.clone());
-        let refusals = Family::default();
+        // Every label from the start: a rate on what has not happened yet needs its 0.
+        let refusals = Family::<RefusalLabels, Counter>::default();
+        for reason in REFUSALS {
+            drop(refusals.get_or_create(&RefusalLabels { reason }));
+        }
         registry.register("refusals", "Questions that were not, by why", refusals.clone());
         let answers_under_way = Gauge::default();
         registry.register("answers_under_way", "Answers under way", answers_under_way.clone());
         let answer = Histogram::new(BUCKETS);
         let words = "From a question to the confirmation of the last node";
         registry.register_with_unit("answer", words, Unit::Seconds, answer.clone());
-        let marker = Family::new_with_constructor(buckets as fn() -> Histogram);
+        let marker: Family<FamilyLabels, Histogram, fn() -> Histogram> = Family::new_with_constructor(buckets);
+        for family in listener::Family::ALL {
+            drop(marker.get_or_create(&FamilyLabels { family: family.name() }));
+        }
         let words = "From a marker's write to its effect at a node";
         registry.register_with_unit("marker", words, Unit::Seconds, marker.clone());
         let nodes = Family::default();

@@ -101,6 +101,12 @@ pub trait Sensor {
         Ok(false)
     }
 
+    /// What the kernel's own account says of our programs' runs: nothing where there are none, or the kernel keeps no account
+    /// (`kernel.bpf_stats_enabled`).
+    fn runs(&self) -> Vec<ProgramRuns> {
+        Vec::new()
+    }
+
     /// Counts a port from now on.
     ///
     /// # Errors
@@ -110,6 +116,17 @@ pub trait Sensor {
 
     /// Looks after the sensor, then reads it. Every SYN from before the call is in what it shows.
     fn read(&mut self, around: Around<'_>) -> Counts;
+}
+
+/// How often a program of ours ran, and for how long in all, while the kernel kept account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRuns {
+    /// Its name in the object.
+    pub program: String,
+    /// How often.
+    pub runs: u64,
+    /// For how long.
+    pub time: Duration,
 }
 
 /// What a sensor is read by.

@@ -27,7 +27,7 @@ mod tcx;
 
 pub use capabilities::{Capability, MissingCapabilities};
 pub use cgroup::PodGroupError;
-pub use counts::{Around, Counts, Sensor};
+pub use counts::{Around, Counts, ProgramRuns, Sensor};
 pub use hook::AttachError;
 pub use interfaces::{Interface, InterfaceError, Interfaces, LinkLayer, families};
 pub use kubelet::{Asker, ProbeMethod, ProbeStatus};

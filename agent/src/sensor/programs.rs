@@ -9,7 +9,7 @@ use std::{
 use lastsyn_common::counters::UNATTRIBUTED_SLOT;
 
 use super::{
-    counts::{Around, Counts, Sensor, Uncounted, datagrams_unseen},
+    counts::{Around, Counts, ProgramRuns, Sensor, Uncounted, datagrams_unseen},
     hook::{AttachError, Hook, Look},
     kubelet::{self, Asker, Kubelet, ProbeStatus},
     maps,
@@ -240,6 +240,17 @@ impl Sensor for Programs {
 
     fn is_of_this_node(&self, asker: Asker) -> Result<bool, String> {
         kubelet::is_of_this_node(&self.loaded, asker).map_err(|error| error.to_string())
+    }
+
+    fn runs(&self) -> Vec<ProgramRuns> {
+        // A program that is not loaded has no account, and one that cannot be asked is left out: nobody decides by it.
+        let accounts = self.loaded.ebpf.programs().filter_map(|(name, program)| Some((name, program.info().ok()?)));
+        let runs = accounts.map(|(name, info)| ProgramRuns {
+            program: name.to_owned(),
+            runs: info.run_count(),
+            time: info.run_time(),
+        });
+        runs.filter(|runs| runs.runs > 0).collect()
     }
 
     fn watch(&mut self, port: Port) -> Result<(), String> {

@@ -4,6 +4,7 @@ pub(crate) mod listen;
 pub(crate) mod peer;
 pub mod readiness;
 mod routes;
+mod scrape;
 pub mod status;
 
 use std::{net::IpAddr, sync::Arc};

@@ -19,6 +19,7 @@ use tokio::{
 use super::{
     peer::{MayLast, Peer},
     readiness::Readiness,
+    scrape::Scrapes,
 };
 use crate::{
     config::HookFrom,
@@ -48,7 +49,7 @@ pub(super) struct AppState {
     handle: Handle,
     addresses: watch::Receiver<Vec<IpAddr>>,
     level: LevelHandle,
-    metrics: Arc<Metrics>,
+    scrapes: Scrapes,
     readiness: Readiness,
     hook_from: HookFrom,
 }
@@ -62,7 +63,7 @@ impl AppState {
         readiness: Readiness,
         hook_from: HookFrom,
     ) -> Self {
-        Self { handle, addresses, level, metrics, readiness, hook_from }
+        Self { handle, addresses, level, scrapes: Scrapes::of(metrics), readiness, hook_from }
     }
 
     async fn look(&self) -> Result<Look, Failure> {
@@ -215,7 +216,7 @@ async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
 }
 
 async fn show_metrics(State(state): State<AppState>) -> Result<Response, Failure> {
-    let text = state.metrics.text(&state.look().await?);
+    let text = state.scrapes.text(&state.look().await?).await;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 

@@ -13,7 +13,7 @@ use diag::States;
 use crate::{
     core::{
         event::{Connections, Depth, HandshakeId, Sockets},
-        listener::{Port, Protocol},
+        listener::{Family, Port, Protocol},
     },
     netlink::{Dump, DumpError},
 };
@@ -88,6 +88,46 @@ fn connections(dump: &mut Dump, states: States) -> Result<(Handshakes, Establish
     Ok((handshakes, established))
 }
 
+/// The connections of one port over one family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Handshakes under way.
+    pub handshakes: u64,
+    /// Established connections, those that nobody has accepted yet included.
+    pub established: u64,
+}
+
+/// Counts the connections of some TCP ports, those of both families apart. For people: nothing is decided by it. It costs the
+/// kernel walks over the machine's whole table, one for each family.
+///
+/// # Errors
+///
+/// In words for the operator, if the kernel does not answer.
+pub fn census(ports: &BTreeSet<Port>) -> Result<BTreeMap<(Port, Family), Census>, String> {
+    let mut census: BTreeMap<(Port, Family), Census> = ports
+        .iter()
+        .filter(|port| port.protocol() == Protocol::Tcp)
+        .flat_map(|port| Family::ALL.map(|family| ((*port, family), Census::default())))
+        .collect();
+    let mut dump = diag::open().map_err(|error| error.to_string())?;
+    diag::each(&mut dump, States::Connections, |socket| {
+        let Ok(port) = Port::try_from(socket.local_port) else { return };
+        let Some(counted) = census.get_mut(&(port, family_of(socket.local))) else { return };
+        let count = if socket.handshake { &mut counted.handshakes } else { &mut counted.established };
+        *count += 1;
+    })
+    .map_err(|error| error.to_string())?;
+    Ok(census)
+}
+
+/// The family of the packets: a socket of both families has an IPv4 client behind a mapped address.
+fn family_of(address: IpAddr) -> Family {
+    match address.to_canonical() {
+        IpAddr::V4(_) => Family::V4,
+        IpAddr::V6(_) => Family::V6,
+    }
+}
+
 /// Whether a listener on this address can be reached from outside the pod.
 fn reachable(address: IpAddr) -> bool {
     match address {
@@ -128,6 +168,18 @@ mod tests {
         assert_eq!(read(Depth::Listeners, &none).unwrap().listeners.get(&port), Some(&0));
         drop((client, accepted, listener));
         assert!(!read(Depth::Listeners, &none).unwrap().listeners.contains_key(&port));
+    }
+
+    #[test]
+    fn the_census_tells_families_apart_also_of_a_listener_of_both() {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let number = listener.local_addr().unwrap().port();
+        let port = Port::try_from(number).unwrap();
+        let clients = ["127.0.0.1", "127.0.0.1", "::1"].map(|address| TcpStream::connect((address, number)).unwrap());
+        let census = census(&[port].into()).unwrap();
+        let of = |family| census.get(&(port, family)).unwrap().established;
+        assert_eq!((of(Family::V4), of(Family::V6)), (2, 1));
+        drop((clients, listener));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! The metrics, in the OpenMetrics text format. What the kernel counts is taken over when somebody asks.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
+
+use lastsyn_common::counters::{FIRST_PORT_SLOT, SLOTS};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text::encode},
@@ -12,18 +16,36 @@ use prometheus_client::{
 };
 
 use crate::{
-    core::{class::Class, cluster::ClusterEvent, listener::Port, verdict::Verdict},
+    core::{
+        class::Class,
+        cluster::ClusterEvent,
+        confirm::Tally,
+        listener::{self, Port},
+        verdict::{Listener, Reason, Verdict},
+    },
     drive::Look,
     server::status::State,
+    sockets::Census,
 };
 
 /// The media type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Every reason for which a drain can end.
+const REASONS: [Reason; 6] =
+    [Reason::RoutedAway, Reason::Synced, Reason::Quiet, Reason::Unverified, Reason::NotTerminating, Reason::Bound];
+
 /// Upper bounds of the drain histogram's buckets, in seconds: around the default quiet period and bound.
 const DRAIN_BUCKETS: [f64; 11] = [1.0, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0, 30.0];
 
+/// How many listeners have samples: as many as the kernel's programs have room for. All others are counted as left out, so that a
+/// pod with thousands of listeners does not become thousands of time series.
+const MOST_LISTENERS: usize = (SLOTS - FIRST_PORT_SLOT as u32) as usize;
+
 mod cluster;
+mod connections;
+mod kernel;
+mod process;
 
 type GaugeF64 = Gauge<f64, AtomicU64>;
 
@@ -33,6 +55,8 @@ pub struct Metrics {
     attempts: Family<AttemptLabels, Counter>,
     last_attempt_age: Family<ListenerLabels, GaugeF64>,
     accept_queue: Family<PortLabels, Gauge>,
+    left_out: Gauge,
+    connections: connections::ConnectionMetrics,
     drain_state: Family<StateLabels, Gauge>,
     drains: Family<ReasonLabels, Counter>,
     drain_duration: Histogram,
@@ -41,6 +65,8 @@ pub struct Metrics {
     sensor: Family<StrategyLabels, Gauge>,
     sensor_healthy: Gauge,
     sensor_blind: GaugeF64,
+    kernel: kernel::KernelMetrics,
+    process: process::ProcessMetrics,
     cluster: cluster::ClusterMetrics,
 }
 
@@ -95,7 +121,8 @@ struct StrategyLabels {
 impl Metrics {
     /// Nothing has happened yet.
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("lastsyn");
+        let mut whole = Registry::default();
+        let registry = whole.sub_registry_with_prefix("lastsyn");
         let attempts = Family::default();
         registry.register("attempts", "SYNs that reached a watched port, by class", attempts.clone());
         let last_attempt_age = Family::default();
@@ -107,9 +134,16 @@ impl Metrics {
         );
         let accept_queue = Family::default();
         registry.register("accept_queue", "Connections that wait to be accepted", accept_queue.clone());
+        let left_out = Gauge::default();
+        registry.register("listeners_left_out", "Watched listeners that have no samples here", left_out.clone());
+        let connections = connections::ConnectionMetrics::new(registry);
         let drain_state = Family::default();
         registry.register("drain_state", "1 for what the agent is doing, 0 for the others", drain_state.clone());
-        let drains = Family::default();
+        // Every reason from the start: a rate or an alert on a reason that has not come yet needs its 0.
+        let drains = Family::<ReasonLabels, Counter>::default();
+        for reason in REASONS {
+            drop(drains.get_or_create(&ReasonLabels { reason: reason.name() }));
+        }
         registry.register("drains", "Drains that have ended, by reason", drains.clone());
         let drain_duration = Histogram::new(DRAIN_BUCKETS);
         registry.register_with_unit(
@@ -138,13 +172,17 @@ impl Metrics {
             Unit::Seconds,
             sensor_blind.clone(),
         );
-        let cluster = cluster::ClusterMetrics::new(&mut registry);
+        let kernel = kernel::KernelMetrics::new(registry);
+        let cluster = cluster::ClusterMetrics::new(registry);
         registry.register("build", "The agent's version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        let process = process::ProcessMetrics::new(&mut whole);
         Self {
-            registry,
+            registry: whole,
             attempts,
             last_attempt_age,
             accept_queue,
+            left_out,
+            connections,
             drain_state,
             drains,
             drain_duration,
@@ -153,6 +191,8 @@ impl Metrics {
             sensor,
             sensor_healthy,
             sensor_blind,
+            kernel,
+            process,
             cluster,
         }
     }
@@ -162,6 +202,21 @@ impl Metrics {
         self.cluster.said(event);
     }
 
+    /// C14: the core has taken in that a SYN came through a node; how the nodes stood before and after.
+    pub fn attempt_through(&self, before: Tally, after: Tally) {
+        self.cluster.attempt_through(before, after);
+    }
+
+    /// C9: a consistent read showed what the watch had not delivered.
+    pub fn watch_was_behind(&self) {
+        self.cluster.watch_was_behind();
+    }
+
+    /// The kernel's evidence was read, which took this long.
+    pub fn evidence_read(&self, took: Duration) {
+        self.kernel.evidence_read(took);
+    }
+
     /// A drain has ended.
     pub fn drain_ended(&self, verdict: &Verdict) {
         self.drains.get_or_create(&ReasonLabels { reason: verdict.reason.name() }).inc();
@@ -169,9 +224,13 @@ impl Metrics {
         self.cluster.drain_ended(verdict);
     }
 
-    /// Takes over what a look at the agent shows, and writes everything out.
-    pub fn text(&self, look: &Look) -> String {
+    /// Takes over what a look at the agent shows, and how many connections there are where that could be read, and writes
+    /// everything out.
+    pub fn text(&self, look: &Look, census: Option<&BTreeMap<(Port, listener::Family), Census>>) -> String {
         self.take(look);
+        self.connections.take(census, &shown_ports(look));
+        self.kernel.take(&look.runs);
+        self.process.take();
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
@@ -183,7 +242,9 @@ impl Metrics {
     fn take(&self, look: &Look) {
         self.cluster.take(look.nodes, look.left_out);
         self.last_attempt_age.clear();
-        for listener in &look.totals {
+        let shown = shown(look);
+        self.left_out.set(i64::try_from(look.totals.len() - shown.len()).unwrap_or(i64::MAX));
+        for listener in &shown {
             for counts in &listener.families {
                 let (port, family) = (PortLabel(listener.port), counts.family.name());
                 for class in Class::ALL {
@@ -200,7 +261,7 @@ impl Metrics {
         }
         self.accept_queue.clear();
         let sockets = look.evidence.as_ref().and_then(|evidence| evidence.sockets.as_ref().ok());
-        for listener in &look.totals {
+        for listener in &shown {
             if let Some(queue) = sockets.and_then(|sockets| sockets.listeners.get(&listener.port)) {
                 let labels = PortLabels { port: PortLabel(listener.port) };
                 self.accept_queue.get_or_create(&labels).set(i64::try_from(*queue).unwrap_or(i64::MAX));
@@ -232,76 +293,23 @@ impl Default for Metrics {
     }
 }
 
+/// The ports of the listeners that have samples.
+pub fn shown_ports(look: &Look) -> BTreeSet<Port> {
+    shown(look).into_iter().map(|listener| listener.port).collect()
+}
+
+/// The listeners that have samples: those that are counted, then others while there is room.
+fn shown(look: &Look) -> Vec<&Listener> {
+    let counted = |listener: &&Listener| {
+        look.evidence.as_ref().is_some_and(|evidence| evidence.attempts.contains_key(&listener.port))
+    };
+    let (counted, others): (Vec<_>, Vec<_>) = look.totals.iter().partition(counted);
+    counted.into_iter().chain(others).take(MOST_LISTENERS).collect()
+}
+
 fn seconds(milliseconds: u64) -> f64 {
-    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+    Duration::from_millis(milliseconds).as_secs_f64()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        core::{
-            confirm::Tally,
-            listener::{Family as IpFamily, Port},
-            verdict::{FamilyCounts, Listener, Strategy},
-        },
-        server::status::{SensorStatus, Status},
-    };
-
-    fn look(new: Option<u64>) -> Look {
-        let sensor = SensorStatus {
-            strategy: Strategy::Tcx,
-            healthy: true,
-            why: None,
-            blind_ms: Some(2500),
-            interfaces: Vec::new(),
-            passed_over: Vec::new(),
-            probes: crate::sensor::ProbeStatus::default(),
-            scoped: true,
-        };
-        let counts = FamilyCounts {
-            family: IpFamily::V6,
-            new,
-            retransmit: new.map(|new| new + 1),
-            refused: new.map(|new| new + 2),
-            join: new.map(|new| new + 3),
-            opaque: new.map(|new| new + 4),
-            stray: new.map(|new| new + 5),
-            probe: None,
-            ignored: new.map(|new| new + 6),
-            late: None,
-            last_attempt_ago_ms: Some(1500),
-            quiet: false,
-        };
-        let listener = Listener { port: Port::try_from(80).unwrap(), closed_at_ms: None, families: vec![counts] };
-        let status = Status {
-            version: String::new(),
-            uptime_ms: 0,
-            state: State::Serving,
-            sensor,
-            listeners: Vec::new(),
-            drain: None,
-            sources: None,
-            drains_ended: 0,
-            verdict: None,
-            journal: Vec::new(),
-        };
-        Look { status, totals: vec![listener], evidence: None, nodes: Tally::default(), left_out: 0 }
-    }
-
-    #[test]
-    fn what_nothing_counts_has_no_sample() {
-        let counted = Metrics::new().text(&look(Some(7)));
-        let classes = ["new", "retransmit", "refused", "join", "opaque", "stray", "ignored"];
-        for (count, class) in (7..).zip(classes) {
-            let sample = format!("lastsyn_attempts_total{{port=\"80\",family=\"IPv6\",class=\"{class}\"}} {count}\n");
-            assert!(counted.contains(&sample), "no {sample} in {counted}");
-        }
-        assert!(!counted.contains("probe"), "{counted}");
-        let age = r#"lastsyn_last_attempt_age_seconds{port="80",family="IPv6"} 1.5"#;
-        assert!(counted.contains(age), "{counted}");
-        assert!(counted.contains("lastsyn_sensor_blind_seconds 2.5\n"), "{counted}");
-        let uncounted = Metrics::new().text(&look(None));
-        assert!(!uncounted.contains("lastsyn_attempts_total{"), "{uncounted}");
-    }
-}
+mod tests;

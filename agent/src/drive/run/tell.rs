@@ -1,7 +1,7 @@
 //! What the log and the metrics get of a drain.
 
 use super::Agent;
-use crate::core::verdict::Verdict;
+use crate::core::{journal::Transition, verdict::Verdict};
 
 impl Agent {
     /// S7: says in the log when a client is refused after the hook was let go, and at the end all that came.
@@ -40,6 +40,9 @@ impl Agent {
         let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
         let kept = journal.entries().count();
         for entry in journal.entries().skip(kept.saturating_sub(new)) {
+            if entry.what == Transition::WatchBehind {
+                self.metrics.watch_was_behind();
+            }
             tracing::info!("{}", entry.what);
         }
         self.logged = journal.recorded();

@@ -2,8 +2,8 @@
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
-    registry::Registry,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
 };
 
 use crate::core::{
@@ -12,11 +12,30 @@ use crate::core::{
     verdict::Verdict,
 };
 
+/// Upper bounds of a poll's buckets, in seconds: up to `routing.poll.timeout`.
+const BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.0];
+
+/// What came of a poll.
+const RESULTS: [&str; 5] = ["status", "noStatus", "refused", "timedOut", "broken"];
+
+/// The kinds of evidence (C13).
+const KINDS: [&str; 4] = ["fence", "syncs", "settled", "waited"];
+
+/// The kinds that can be contradicted (C14): by the fence, or by what rests on a bound.
+const CONTRADICTED: [&str; 2] = ["fence", "assumed"];
+
+/// What the API server sends: what of it, and what that was.
+const EVENTS: [(&str, [&str; 4]); 3] = [("endpointslices", WATCHED), ("services", WATCHED), ("nodes", WATCHED)];
+const WATCHED: [&str; 4] = ["listed", "written", "removed", "unreadable"];
+
 /// The metrics of routing.
 pub(super) struct ClusterMetrics {
     events: Family<EventLabels, Counter>,
     polls: Family<PollLabels, Counter>,
+    poll: Histogram,
     confirmations: Family<ConfirmationLabels, Counter>,
+    contradicted: Family<ConfirmationLabels, Counter>,
+    behind: Counter,
     nodes: Family<NodeLabels, Gauge>,
     left_out: Gauge,
 }
@@ -44,15 +63,40 @@ struct NodeLabels {
 
 impl ClusterMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
-        let events = Family::default();
+        // Every label from the start: a rate on what has not happened yet needs its 0.
+        let events = Family::<EventLabels, Counter>::default();
+        for (resource, kinds) in EVENTS {
+            for kind in kinds {
+                drop(events.get_or_create(&EventLabels { resource, r#type: kind }));
+            }
+        }
+        drop(events.get_or_create(&EventLabels { resource: "all", r#type: "read" }));
         registry.register("watch_events", "Lists and changes that the API server sent, by resource", events.clone());
-        let polls = Family::default();
+        let polls = Family::<PollLabels, Counter>::default();
+        for result in RESULTS {
+            drop(polls.get_or_create(&PollLabels { result }));
+        }
         registry.register("healthz_polls", "Requests to nodes' health servers, by what came of them", polls.clone());
-        let confirmations = Family::default();
+        let poll = Histogram::new(BUCKETS);
+        let words = "From a request to a node's health server to its answer, where there was one";
+        registry.register_with_unit("healthz_poll_duration", words, Unit::Seconds, poll.clone());
+        let confirmations = by(&KINDS);
         registry.register(
             "confirmations",
             "Nodes that a drain ended with, by what confirmed each",
             confirmations.clone(),
+        );
+        let contradicted = by(&CONTRADICTED);
+        registry.register(
+            "confirmations_contradicted",
+            "Confirmed nodes that a new connection came through after that: they are awaited again",
+            contradicted.clone(),
+        );
+        let behind = Counter::default();
+        registry.register(
+            "watch_behind",
+            "Consistent reads that showed what the watch had not delivered in time",
+            behind.clone(),
         );
         let nodes = Family::default();
         registry.register("nodes", "Nodes in the drain under way, per family, by what is known of them", nodes.clone());
@@ -62,7 +106,7 @@ impl ClusterMetrics {
             "Addresses and ports in the API server's objects that could not be read, and were left out",
             left_out.clone(),
         );
-        Self { events, polls, confirmations, nodes, left_out }
+        Self { events, polls, poll, confirmations, contradicted, behind, nodes, left_out }
     }
 
     /// Counts an event.
@@ -83,6 +127,9 @@ impl ClusterMetrics {
             ClusterEvent::ConsistentRead(..) => ("all", "read"),
             ClusterEvent::Health(report) => {
                 self.polls.get_or_create(&PollLabels { result: result(&report.outcome) }).inc();
+                if matches!(report.outcome, HealthOutcome::Status(_) | HealthOutcome::NoStatus(_)) {
+                    self.poll.observe(report.received_at.since(report.sent_at).as_secs_f64());
+                }
                 return;
             }
             ClusterEvent::PodPaths(_)
@@ -95,6 +142,20 @@ impl ClusterMetrics {
             | ClusterEvent::AttemptThrough { .. } => return,
         };
         self.events.get_or_create(&EventLabels { resource, r#type: kind }).inc();
+    }
+
+    /// C14: counts a contradiction, by what kind of confirmation is one fewer. The two that rest on a bound are one kind here.
+    pub(super) fn attempt_through(&self, before: Tally, after: Tally) {
+        let pairs = [(before.confirmed, after.confirmed), (before.assumed, after.assumed)];
+        for (by, (before, after)) in CONTRADICTED.into_iter().zip(pairs) {
+            if after < before {
+                self.contradicted.get_or_create(&ConfirmationLabels { by: by.to_owned() }).inc_by(before - after);
+            }
+        }
+    }
+
+    pub(super) fn watch_was_behind(&self) {
+        self.behind.inc();
     }
 
     /// A drain has ended.
@@ -117,6 +178,15 @@ impl ClusterMetrics {
         }
         self.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
     }
+}
+
+/// A counter for each kind, at 0.
+fn by(kinds: &[&str]) -> Family<ConfirmationLabels, Counter> {
+    let family = Family::<ConfirmationLabels, Counter>::default();
+    for kind in kinds {
+        drop(family.get_or_create(&ConfirmationLabels { by: (*kind).to_owned() }));
+    }
+    family
 }
 
 fn result(outcome: &HealthOutcome) -> &'static str {

@@ -1,0 +1,57 @@
+//! What the agent costs the kernel: its readings, and the runs of its programs.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+use crate::sensor::ProgramRuns;
+
+/// Upper bounds of the buckets, in seconds. A reading takes a millisecond; what is far above it waited for the kernel.
+const BUCKETS: [f64; 9] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0];
+
+/// The metrics of the kernel's evidence.
+pub(super) struct KernelMetrics {
+    reading: Histogram,
+    time: Family<ProgramLabels, Counter<f64, AtomicU64>>,
+    runs: Family<ProgramLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProgramLabels {
+    program: String,
+}
+
+impl KernelMetrics {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let reading = Histogram::new(BUCKETS);
+        let words = "How long readings of the kernel's evidence took: sensor, counters, socket table";
+        registry.register_with_unit("reading_duration", words, Unit::Seconds, reading.clone());
+        let time = Family::default();
+        let words = "How long the kernel ran a program of the sensor, in all, while it kept account";
+        registry.register_with_unit("program_run", words, Unit::Seconds, time.clone());
+        let runs = Family::default();
+        let words = "How often the kernel ran a program of the sensor while it kept account";
+        registry.register("program_runs", words, runs.clone());
+        Self { reading, time, runs }
+    }
+
+    pub(super) fn evidence_read(&self, took: Duration) {
+        self.reading.observe(took.as_secs_f64());
+    }
+
+    /// Takes over the kernel's account.
+    pub(super) fn take(&self, programs: &[ProgramRuns]) {
+        for ProgramRuns { program, runs, time } in programs {
+            let labels = ProgramLabels { program: program.clone() };
+            self.runs.get_or_create(&labels).inner().store(*runs, Ordering::Relaxed);
+            self.time.get_or_create(&labels).inner().store(time.as_secs_f64().to_bits(), Ordering::Relaxed);
+        }
+    }
+}
