@@ -13,6 +13,7 @@ pub mod fence;
 mod netfilter;
 mod netlink;
 pub mod proxy;
+pub mod report;
 pub mod sensor;
 pub mod server;
 pub mod sockets;

@@ -128,6 +128,48 @@ impl Chart {
     }
 }
 
+/// Holds documents against a JSON Schema (draft 2020-12), by the validator that Helm holds values against. What the schema does not
+/// name is refused, whatever it says of that itself. The inner error is the validator's.
+///
+/// # Errors
+///
+/// When Helm does not run.
+pub fn validate(schema: &Value, documents: &[Value]) -> Result<Result<(), String>> {
+    let mut one = schema.clone();
+    let named = one.as_object_mut().context("the schema is no object")?;
+    let definitions = named.remove("$defs").unwrap_or_default();
+    named.remove("$schema");
+    // A list, of which Helm leaves every null as it is.
+    let mut whole = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {"documents": {"type": "array", "items": one}},
+        "required": ["documents"],
+        "$defs": definitions,
+    });
+    for part in ["/properties/documents/items", "/$defs"] {
+        whole.pointer_mut(part).map(only_what_is_named).context("the schema has no such part")?;
+    }
+    let directory = tempfile::tempdir()?;
+    let chart = Chart { path: directory.path().to_owned() };
+    fs::write(chart.path.join("Chart.yaml"), "apiVersion: v2\nname: documents\nversion: 0.0.0\n")?;
+    fs::write(chart.path.join("values.schema.json"), whole.to_string())?;
+    let values = json!({ "documents": documents });
+    Ok(chart.render(&Release { name: "documents", namespace: "documents", values })?.map(drop))
+}
+
+fn only_what_is_named(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("properties").is_some_and(Value::is_object) {
+                fields.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+            fields.values_mut().for_each(only_what_is_named);
+        }
+        Value::Array(values) => values.iter_mut().for_each(only_what_is_named),
+        _ => {}
+    }
+}
+
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("{} was not made", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{} cannot be listed", from.display()))? {

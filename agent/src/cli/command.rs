@@ -37,9 +37,12 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new("status")
-                .about("One look at the agent: listeners, sensor, drain, last verdict")
+                .about("One look at the agent: listeners, sensor, drain, last verdict; or a screen that shows them live")
                 .after_help(exit::HELP)
                 .arg(json("Print the agent's answer as it came"))
+                .arg(Arg::new("watch").long("watch").action(ArgAction::SetTrue).help(
+                    "Look again every second, until it is ended: on a terminal as a screen, with --json an answer a line",
+                ))
                 .arg(agent()),
         )
         .subcommand(configured(

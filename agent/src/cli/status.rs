@@ -1,4 +1,7 @@
-//! `lastsyn status`: one look at the agent.
+//! `lastsyn status`: one look at the agent, or a screen that is drawn again every second.
+
+mod screen;
+mod watch;
 
 use std::time::Duration;
 
@@ -40,7 +43,17 @@ pub(super) fn main(matches: &ArgMatches) -> Exit {
             return Exit::Usage;
         }
     };
-    match look(&agents) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            remark(format_args!("status: cannot begin: {error}"));
+            return Exit::Failed;
+        }
+    };
+    if matches.get_flag("watch") {
+        return runtime.block_on(watch::run(&agents, matches.get_flag("json")));
+    }
+    match runtime.block_on(look(&agents)) {
         Ok(body) if matches.get_flag("json") => {
             result(body.trim_end());
             Exit::Done
@@ -65,12 +78,10 @@ pub(super) fn main(matches: &ArgMatches) -> Exit {
 }
 
 /// The first answer, or what went wrong everywhere.
-fn look(agents: &[Candidate]) -> Result<String, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+async fn look(agents: &[Candidate]) -> Result<String, String> {
     let mut failures = Vec::new();
     for agent in agents {
-        match runtime.block_on(ask(agent)) {
+        match ask(agent).await {
             Ok(body) => return Ok(body),
             Err(failure) => failures.push(format!("{agent}: {failure}")),
         }
@@ -136,6 +147,9 @@ fn render(status: &Status) -> String {
             )
         }
     });
+    if let Some(drain) = &status.drain {
+        lines.extend(screen::conditions(drain).into_iter().map(|(_, line)| format!("         {line}")));
+    }
     if let Some(sources) = &status.sources {
         lines.extend(self::sources(sources));
     }
@@ -150,6 +164,12 @@ fn render(status: &Status) -> String {
 
 /// Who sends attempts in the drain under way, the newest first.
 fn sources(sources: &Sources) -> Vec<String> {
+    let heads = ["sources"].into_iter().chain(std::iter::repeat(""));
+    who(sources).into_iter().zip(heads).map(|(line, head)| format!("{head:9}{line}")).collect()
+}
+
+/// The same, a line each.
+fn who(sources: &Sources) -> Vec<String> {
     let line = |source: &Source| {
         let since = source.since_withdrawal.map_or_else(String::new, |since| format!(", {since} since the withdrawal"));
         let (who, ago) = (words::source(source), words::seconds(source.last_ago_ms));
@@ -165,8 +185,7 @@ fn sources(sources: &Sources) -> Vec<String> {
     if sources.forgotten > 0 {
         lines.push(format!("{} were forgotten, as more came than are kept", sources.forgotten));
     }
-    let heads = ["sources"].into_iter().chain(std::iter::repeat(""));
-    lines.into_iter().zip(heads).map(|(line, head)| format!("{head:9}{line}")).collect()
+    lines
 }
 
 /// The classes in the order of their columns: those that count first.
@@ -221,110 +240,4 @@ fn aligned(rows: &[Vec<String>]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        cli::words::tests::{listener_of, source_of, verdict_of},
-        core::verdict::{Condition, Reason, Strategy},
-        server::status::{DrainStatus, PassedOver, SensorStatus},
-    };
-
-    fn status() -> Status {
-        let (why, interfaces) = (None, vec!["lo".to_owned(), "eth0".to_owned()]);
-        Status {
-            version: "0.1.0".to_owned(),
-            uptime_ms: 12_300,
-            state: State::Serving,
-            sensor: SensorStatus {
-                strategy: Strategy::Tcx,
-                healthy: true,
-                scoped: true,
-                why,
-                blind_ms: Some(0),
-                interfaces,
-                passed_over: Vec::new(),
-                probes: crate::sensor::ProbeStatus::default(),
-            },
-            listeners: vec![listener_of(80), listener_of(8443)],
-            drain: None,
-            sources: None,
-            drains_ended: 0,
-            verdict: None,
-            journal: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn shows_listeners_in_columns() {
-        assert_eq!(
-            render(&status()),
-            "agent    0.1.0, serving, up 12.3 s\n\
-             sensor   tcx, sees everything, on lo, eth0\n\
-             drain    none under way, 0 ended\n\
-             verdict  none yet\n\
-             \n\
-             PORT  FAMILY  NEW  RETRANSMIT  REFUSED  JOIN  OPAQUE  STRAY  PROBE  IGNORED  LAST ATTEMPT  QUIET\n\
-             80    IPv4    12   0           0        0     0       0      -      0        2.004 s ago   yes\n\
-             80    IPv6    0    0           0        0     0       0      -      0        never         yes\n\
-             8443  IPv4    12   0           0        0     0       0      -      0        2.004 s ago   yes\n\
-             8443  IPv6    0    0           0        0     0       0      -      0        never         yes"
-        );
-    }
-
-    #[test]
-    fn shows_who_sends_while_a_drain_runs() {
-        let list = vec![source_of("10.0.0.2", Some("b"), Some(14)), source_of("203.0.113.0/24", None, None)];
-        let text = render(&Status { sources: Some(Sources { list, more: 3, forgotten: 7 }), ..status() });
-        let shown = "\nsources  node b (10.0.0.2) to port 80 over IPv4: 19, 14 since the withdrawal, the last 0.204 s ago\n         \
-                     203.0.113.0/24 to port 80 over IPv4: 19, the last 0.204 s ago\n         and 3 more\n         \
-                     7 were forgotten, as more came than are kept\nverdict";
-        assert!(text.contains(shown), "{text}");
-        let nobody = render(&Status { sources: Some(Sources::default()), ..status() });
-        assert!(nobody.contains("\nsources  nobody so far\n"), "{nobody}");
-    }
-
-    #[test]
-    fn what_nothing_counts_is_not_shown_as_none() {
-        let mut status = status();
-        let mut listener = listener_of(80);
-        listener.families.truncate(1);
-        (listener.families[0].new, listener.families[0].opaque) = (None, None);
-        status.listeners = vec![listener];
-        let text = render(&status);
-        assert!(text.contains("80    IPv4    -    0           0        0     -"), "{text}");
-    }
-
-    #[test]
-    fn shows_what_the_sensor_cannot_see_and_what_better_ones_lack() {
-        let mut status = status();
-        status.sensor.strategy = Strategy::Cgroup;
-        assert!(render(&status).contains("cgroup, sees everything that meets a listener"), "{}", render(&status));
-        status.sensor.strategy = Strategy::Packet;
-        status.sensor.scoped = false;
-        let why = "the container lacks BPF".to_owned();
-        status.sensor.passed_over = vec![PassedOver { strategy: Strategy::Tcx, why }];
-        let text = render(&status);
-        assert!(text.contains("packet, unscoped: does not tell the pod's SYNs from others of the node"), "{text}");
-        assert!(text.contains("\n         not tcx: the container lacks BPF\n"), "{text}");
-    }
-
-    #[test]
-    fn shows_what_holds_a_drain_and_how_the_last_one_ended() {
-        let drain = DrainStatus {
-            started_at: "2026-11-29T20:44:09Z".to_owned(),
-            elapsed_ms: 1500,
-            max_wait_ms: 20_000,
-            callers: 2,
-            holding: vec![Condition::Handshakes],
-        };
-        let mut status = Status { state: State::Draining, drain: Some(drain), ..status() };
-        status.verdict = Some(verdict_of(Reason::Quiet));
-        status.sensor.healthy = false;
-        status.sensor.why = Some("no clsact".to_owned());
-        status.sensor.blind_ms = Some(70);
-        let text = render(&status);
-        assert!(text.contains("drain    1.5 s of at most 20 s, 2 callers, held by handshakes under way\n"), "{text}");
-        assert!(text.contains("verdict  quiet after 4.312 s"), "{text}");
-        assert!(text.contains("tcx, not known to see everything (no clsact), on lo, eth0, 0.07 s in all"), "{text}");
-    }
-}
+mod tests;

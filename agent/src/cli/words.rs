@@ -197,7 +197,7 @@ fn write_to(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::core::{
         listener::{Family, Port},
@@ -205,7 +205,7 @@ pub(super) mod tests {
     };
 
     /// A listener that both families reach.
-    pub(in crate::cli) fn listener_of(number: u16) -> Listener {
+    pub(crate) fn listener_of(number: u16) -> Listener {
         let counts = |family, new, ago| FamilyCounts {
             family,
             new: Some(new),
@@ -228,7 +228,7 @@ pub(super) mod tests {
     }
 
     /// A source of port 80.
-    pub(in crate::cli) fn source_of(from: &str, node: Option<&str>, since_withdrawal: Option<u64>) -> Source {
+    pub(crate) fn source_of(from: &str, node: Option<&str>, since_withdrawal: Option<u64>) -> Source {
         Source {
             port: Port::try_from(80).expect("a port"),
             family: Family::V4,
@@ -241,7 +241,7 @@ pub(super) mod tests {
     }
 
     /// A verdict.
-    pub(in crate::cli) fn verdict_of(reason: Reason) -> Verdict {
+    pub(crate) fn verdict_of(reason: Reason) -> Verdict {
         Verdict {
             reason,
             started_at: "2026-11-29T20:44:09.678872Z".to_owned(),

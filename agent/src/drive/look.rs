@@ -6,9 +6,11 @@ use crate::{
         confirm::Tally,
         drain::Core,
         event::{Evidence, SensorState},
-        verdict::{Listener, Strategy},
+        settings::Settings,
+        verdict::{Condition, Listener, Nodes, Strategy},
     },
-    drive::evidence::Reader,
+    drive::{conditions::Conditions, evidence::Reader},
+    report::Recorder,
     sensor::ProgramRuns,
     server::status::{DrainStatus, JournalLine, PassedOver, SensorStatus, State, Status},
 };
@@ -31,10 +33,11 @@ pub struct Look {
 }
 
 /// Looks.
-pub(super) fn look(core: &Core, reader: &Reader, left_out: u64, started: Monotonic, now: Monotonic) -> Look {
+pub(super) fn look(agent: Seen<'_>, left_out: u64, started: Monotonic, now: Monotonic) -> Look {
+    let Seen { core, reader, .. } = agent;
     let evidence = core.evidence().cloned();
     Look {
-        status: status(core, reader, started, now),
+        status: status(agent, started, now),
         totals: core.totals(),
         evidence,
         nodes: core.node_tally(),
@@ -43,8 +46,22 @@ pub(super) fn look(core: &Core, reader: &Reader, left_out: u64, started: Monoton
     }
 }
 
-fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> Status {
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) core: &'a Core,
+    pub(super) reader: &'a Reader,
+    pub(super) settings: &'a Settings,
+    pub(super) recorder: &'a Recorder,
+}
+
+fn status(agent: Seen<'_>, started: Monotonic, now: Monotonic) -> Status {
+    let Seen { core, reader, settings, recorder } = agent;
     let drain = core.drain_view(now);
+    let conditions = |holding: &[Condition]| {
+        let span = core.drain_span();
+        span.map(|span| Conditions { core, settings, recorder, span, now }.told(holding)).unwrap_or_default()
+    };
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_ms: millis(now.since(started)),
@@ -60,8 +77,11 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             elapsed_ms: drain.elapsed_ms,
             max_wait_ms: drain.max_wait_ms,
             callers: u32::try_from(drain.callers).unwrap_or(u32::MAX),
+            conditions: conditions(&drain.holding),
+            nodes: nodes(core.node_tally()),
             holding: drain.holding,
         }),
+        connections: None,
         sources: None,
         drains_ended: core.drains_ended(),
         verdict: core.completed_verdict(),
@@ -70,6 +90,18 @@ fn status(core: &Core, reader: &Reader, started: Monotonic, now: Monotonic) -> S
             .entries()
             .map(|entry| JournalLine { at_ms: millis(entry.at.since(started)), what: entry.what.to_string() })
             .collect(),
+    }
+}
+
+/// As verdicts tell them.
+fn nodes(tally: Tally) -> Nodes {
+    Nodes {
+        total: tally.total(),
+        confirmed: tally.confirmed,
+        assumed: tally.assumed,
+        waited: tally.waited,
+        pending: tally.pending,
+        unobservable: tally.unobservable,
     }
 }
 

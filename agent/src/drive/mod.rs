@@ -2,6 +2,8 @@
 
 pub mod clock;
 mod cluster;
+mod conditions;
+mod course;
 mod evidence;
 mod handle;
 mod look;

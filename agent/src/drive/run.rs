@@ -27,9 +27,10 @@ use crate::{
     drive::{
         clock,
         cluster::{self, Cluster},
+        course::Course,
         evidence::Reader,
         handle::{Request, channel},
-        look::look,
+        look::{Seen, look},
         probes,
         readiness::Gate,
         settings::{choice, settings},
@@ -50,6 +51,9 @@ const COARSE: Duration = Duration::from_millis(3);
 
 /// How often the sensor is looked after while a drain runs.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// For how long around the time at which the core is due nothing is sampled.
+const BEFORE_DUE: Duration = Duration::from_millis(20);
 
 /// How long connections have to carry their last answers away when the agent stops. S7 allows 100 ms in all.
 const GOODBYE: Duration = Duration::from_millis(50);
@@ -134,8 +138,10 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let mut reader = Reader::new(selected, interfaces);
     probes::apply(&mut reader, &config.listeners.probes, None);
     probes::warn_of_unknown_callers(&reader, config.server.hook_from);
+    let settings = settings(&config, routing);
     let agent = Agent {
-        core: Core::new(settings(&config, routing), now),
+        core: Core::new(settings.clone(), now),
+        course: Course::new(&config, settings),
         cluster,
         reader,
         probes: config.listeners.probes.clone(),
@@ -169,6 +175,8 @@ struct Agent {
     gate: Gate,
     /// Who sends SYNs while a drain runs.
     knockers: Knockers,
+    /// What is kept of drains for people.
+    course: Course,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -193,6 +201,7 @@ impl Agent {
         loop {
             self.follow_sources();
             let stop = self.carry_out().await;
+            self.course.follow(&self.core, clock::now());
             self.tell_of_late(stop);
             if self.core.journal().recorded() > self.logged {
                 // Answers leave first: writing the log takes longer than making them, and may have to wait.
@@ -205,6 +214,7 @@ impl Agent {
             let due = self.core.poll_timeout();
             let timer = due.map(|due| instant(due - COARSE));
             let watchdog = self.watchdog();
+            let sampling = self.sampling(due);
             tokio::select! {
                 Some(request) = requests.recv() => self.serve(request).await,
                 _ = terminate.recv() => self.handle(Event::Terminate),
@@ -214,6 +224,9 @@ impl Agent {
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
                     self.read(Depth::Listeners).await;
+                }
+                () = sleep_until(sampling.unwrap_or_else(Instant::now)), if sampling.is_some() => {
+                    self.course.sample(&self.core, &self.reader, clock::now());
                 }
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
                     due.into_iter().for_each(clock::wait_until);
@@ -228,6 +241,13 @@ impl Agent {
     fn watchdog(&self) -> Option<Instant> {
         let evidence = self.core.evidence().filter(|_| self.core.is_draining())?;
         Some(instant(evidence.taken_at + WATCH))
+    }
+
+    /// When counts are next to be sampled for the report; not where the core is about to be due: the hook's answer comes first.
+    fn sampling(&self, due: Option<Monotonic>) -> Option<Instant> {
+        let next = self.course.recorder.next_sample()?;
+        let busy = due.is_some_and(|due| next + BEFORE_DUE > due && due > next - BEFORE_DUE);
+        (!busy).then(|| instant(next))
     }
 
     /// Does what the core wants done; `true` when that is to stop.
@@ -318,6 +338,7 @@ impl Agent {
             }
             changed
         });
+        self.course.read(&evidence);
         // First: what ends a drain by this reading is to know what the reading says of the nodes.
         let contradictions = self.knock(&evidence);
         self.cluster_says(contradictions);
@@ -333,6 +354,7 @@ impl Agent {
                     self.callers += 1;
                     self.waiting.insert(caller, sender);
                     self.handle(Event::HookCalled { caller, wall_time: clock::wall_time() });
+                    self.course.follow(&self.core, clock::now());
                 }
             }
             Request::Mark => self.handle(Event::OwnHookCalled),
@@ -354,7 +376,13 @@ impl Agent {
                 }
                 // Nobody waits any more if this fails.
                 let left_out = self.cluster.as_ref().map_or(0, Cluster::left_out);
-                let mut look = look(&self.core, &self.reader, left_out, self.started, clock::now());
+                let seen = Seen {
+                    core: &self.core,
+                    reader: &self.reader,
+                    settings: &self.course.settings,
+                    recorder: &self.course.recorder,
+                };
+                let mut look = look(seen, left_out, self.started, clock::now());
                 self.follow_sources();
                 look.status.sources = self.knockers.now(&self.reader, clock::now());
                 look.status.verdict = look.status.verdict.map(|verdict| self.with_sources(verdict));

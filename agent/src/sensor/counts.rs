@@ -101,6 +101,12 @@ pub trait Sensor {
         Ok(false)
     }
 
+    /// What has reached each counted port, without a look after the sensor: for who only shows it. `None` where it is to be had
+    /// by [`read`](Self::read) alone.
+    fn totals(&self) -> Option<BTreeMap<Port, PortAttempts>> {
+        None
+    }
+
     /// What the kernel's own account says of our programs' runs: nothing where there are none, or the kernel keeps no account
     /// (`kernel.bpf_stats_enabled`).
     fn runs(&self) -> Vec<ProgramRuns> {

@@ -166,7 +166,7 @@ impl Programs {
             .map_err(|error| format!("port {port} is not counted: {error}"))
     }
 
-    fn counts(&self, state: SensorState, not_observed: Vec<NotObserved>) -> Result<Counts, aya::maps::MapError> {
+    fn attempts(&self) -> Result<BTreeMap<Port, PortAttempts>, aya::maps::MapError> {
         let mut attempts = BTreeMap::new();
         for (port, assigned) in self.slots.iter() {
             let mut families = maps::attempts(&self.loaded, assigned.slot)?;
@@ -181,6 +181,11 @@ impl Programs {
             }
             attempts.insert(port, PortAttempts { watched_since: assigned.since, families });
         }
+        Ok(attempts)
+    }
+
+    fn counts(&self, state: SensorState, not_observed: Vec<NotObserved>) -> Result<Counts, aya::maps::MapError> {
+        let attempts = self.attempts()?;
         let unattributed = maps::attempts(&self.loaded, UNATTRIBUTED_SLOT)?;
         // The self-test's packets are in the witness's total. Its own count is read after the total, so that the
         // difference is never too large: that could hide a SYN that was missed.
@@ -240,6 +245,10 @@ impl Sensor for Programs {
 
     fn is_of_this_node(&self, asker: Asker) -> Result<bool, String> {
         kubelet::is_of_this_node(&self.loaded, asker).map_err(|error| error.to_string())
+    }
+
+    fn totals(&self) -> Option<BTreeMap<Port, PortAttempts>> {
+        self.attempts().ok()
     }
 
     fn runs(&self) -> Vec<ProgramRuns> {

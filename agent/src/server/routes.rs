@@ -20,6 +20,7 @@ use super::{
     peer::{MayLast, Peer},
     readiness::Readiness,
     scrape::Scrapes,
+    status::Status,
 };
 use crate::{
     config::HookFrom,
@@ -212,7 +213,9 @@ async fn mark(State(state): State<AppState>) -> Result<&'static str, Failure> {
 }
 
 async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
-    Ok(Json(state.look().await?.status).into_response())
+    let look = state.look().await?;
+    let connections = state.scrapes.connections(&look).await;
+    Ok(Json(Status { connections, ..look.status }).into_response())
 }
 
 async fn show_metrics(State(state): State<AppState>) -> Result<Response, Failure> {

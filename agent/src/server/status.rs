@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    core::verdict::{Condition, Listener, Sources, Strategy, Verdict},
+    core::{
+        listener::Family,
+        verdict::{Condition, Listener, Nodes, Sources, Strategy, Verdict},
+    },
     sensor::ProbeStatus,
 };
 
@@ -21,6 +24,9 @@ pub struct Status {
     pub sensor: SensorStatus,
     /// Every watched listener; counts since it is watched.
     pub listeners: Vec<Listener>,
+    /// The connections of the watched ports; `null` where the kernel does not tell.
+    #[serde(default)]
+    pub connections: Option<Vec<Connections>>,
     /// The drain under way.
     pub drain: Option<DrainStatus>,
     /// Who sends attempts in the drain under way; `null` without one, and where it is not kept.
@@ -117,6 +123,46 @@ pub struct DrainStatus {
     pub callers: u32,
     /// What holds it now.
     pub holding: Vec<Condition>,
+    /// Every condition of its end, in the order of the rules; those of an older agent are not told.
+    #[serde(default)]
+    pub conditions: Vec<ConditionStatus>,
+    /// How the nodes stand, summed over the families that the pod is listed in.
+    #[serde(default)]
+    pub nodes: Nodes,
+}
+
+/// A condition of the end of the drain under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionStatus {
+    /// The rule: `E1` to `E6`, and `E2a`.
+    pub rule: String,
+    /// Which.
+    pub condition: Condition,
+    /// Whether it holds the end now.
+    pub holds: bool,
+    /// For how long it has, or has not.
+    pub since_ms: u64,
+    /// How long it holds at least, if nothing new comes; `null` where that is not known, and where it does not hold.
+    pub left_ms: Option<u64>,
+    /// What it waits for, in words.
+    pub waits_for: String,
+}
+
+/// The connections of one watched TCP port over one family, counted at most a second before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Connections {
+    /// The port.
+    pub port: u16,
+    /// The family.
+    pub family: Family,
+    /// Handshakes under way.
+    pub handshakes: u64,
+    /// Established connections, those that nobody has accepted yet included.
+    pub established: u64,
+    /// How many of both families together wait to be accepted; `null` where nothing listens.
+    pub accept_queue: Option<u64>,
 }
 
 /// One entry of the journal.

@@ -31,6 +31,7 @@ impl Agent {
             self.told = self.core.drains_ended();
             self.gate.drain_ended();
             self.metrics.drain_ended(&verdict);
+            self.course.recorder.ended(verdict.clone());
             log_verdict(&verdict, verdict.reason.name());
         }
     }
@@ -43,6 +44,7 @@ impl Agent {
             if entry.what == Transition::WatchBehind {
                 self.metrics.watch_was_behind();
             }
+            self.course.recorder.happened(entry.at, &entry.what);
             tracing::info!("{}", entry.what);
         }
         self.logged = journal.recorded();

@@ -40,6 +40,7 @@ fn look(new: Option<u64>) -> Look {
         state: State::Serving,
         sensor,
         listeners: Vec::new(),
+        connections: None,
         drain: None,
         sources: None,
         drains_ended: 0,
