@@ -45,6 +45,7 @@ pub fn command() -> Command {
                 ))
                 .arg(agent()),
         )
+        .subcommand(report_command())
         .subcommand(configured(
             Command::new("fence")
                 .about("The cluster's fence: writes markers, sees them take effect on every node, and answers agents")
@@ -146,6 +147,27 @@ fn drain_command() -> Command {
                 .help("End with 3 where the bound was reached, with 4 where no agent was; it holds just as long"),
         )
         .arg(agent())
+}
+
+fn report_command() -> Command {
+    let path = PathBufValueParser::new;
+    Command::new("report")
+        .about("What came of a drain, as text or as a page: read from the agent's log, or from GET /v1/report")
+        .after_help(exit::HELP)
+        .arg(Arg::new("file").value_name("FILE").required(true).value_parser(path()).help(
+            "A log that the agent's lines are in, as kubectl logs, a node or a log store has it, or a report; - for standard \
+             input. The last drain's report is taken",
+        ))
+        .arg(Arg::new("html").long("html").value_name("OUT").value_parser(path()).help(
+            "Write one page that needs nothing else, with graphics and the tables of their numbers; - for standard output",
+        ))
+        .arg(
+            Arg::new("all")
+                .long("all")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("html")
+                .help("Show every drain that the file tells of"),
+        )
 }
 
 fn json(help: &'static str) -> Arg {

@@ -8,6 +8,7 @@ mod fence;
 mod install;
 mod key_help;
 mod output;
+mod report;
 mod run;
 mod status;
 pub mod words;
@@ -43,6 +44,7 @@ pub fn main(arguments: &[OsString]) -> Exit {
         },
         Some(("check", matches)) => configured(matches, |config| check::main(&config)),
         Some(("status", matches)) => status::main(matches),
+        Some(("report", matches)) => report::main(matches),
         Some(("install", matches)) => install::main(matches),
         _ => Exit::Usage,
     }

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     core::{event::CallerId, verdict::Verdict},
     drive::look::Look,
+    report::Report,
     sensor::Asker,
 };
 
@@ -30,6 +31,11 @@ pub enum Request {
     },
     /// A hook's caller went away.
     Leave(CallerId),
+    /// Somebody asks for the courses of the last drains.
+    Report {
+        /// Where the answer goes, oldest first.
+        answer: oneshot::Sender<Vec<Report>>,
+    },
     /// Somebody looks.
     Look {
         /// Where the answer goes.
@@ -112,6 +118,17 @@ impl Handle {
         let (answer, look) = oneshot::channel();
         self.ask(Request::Look { answer })?;
         look.await.map_err(|oneshot::error::RecvError { .. }| Gone)
+    }
+
+    /// The courses of the last drains that have ended, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If the agent is stopping.
+    pub async fn report(&self) -> Result<Vec<Report>, Gone> {
+        let (answer, reports) = oneshot::channel();
+        self.ask(Request::Report { answer })?;
+        reports.await.map_err(|oneshot::error::RecvError { .. }| Gone)
     }
 
     fn ask(&self, request: Request) -> Result<(), Gone> {

@@ -92,6 +92,7 @@ pub(super) fn router(state: AppState) -> Router {
         .merge(hook)
         .merge(pod_only)
         .route("/v1/status", get(status))
+        .route("/v1/report", get(report))
         .route("/metrics", get(show_metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -216,6 +217,12 @@ async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
     let look = state.look().await?;
     let connections = state.scrapes.connections(&look).await;
     Ok(Json(Status { connections, ..look.status }).into_response())
+}
+
+/// The courses of the last drains that have ended, oldest first.
+async fn report(State(state): State<AppState>) -> Result<Response, Failure> {
+    let reports = timeout(STUCK, state.handle.report()).await??;
+    Ok(Json(json!({ "reports": reports })).into_response())
 }
 
 async fn show_metrics(State(state): State<AppState>) -> Result<Response, Failure> {

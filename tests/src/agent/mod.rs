@@ -27,7 +27,7 @@ pub const PORT: u16 = 19_480;
 
 /// The key of the path of the agent's unix socket.
 const SOCKET: &str = "LASTSYN_SERVER_SOCKET";
-/// Evidence that is not older the agent shows again to whoever looks (`FRESH` in its `drive/run.rs`), and a little more.
+/// Evidence that is not older the agent shows again to whoever looks (`FRESH` in its `drive/run/serve.rs`), and a little more.
 const SHOWN_AGAIN: Duration = Duration::from_millis(25);
 /// How long the agent may take to answer anything but a drain.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,7 +1,10 @@
 //! What the log and the metrics get of a drain.
 
 use super::Agent;
-use crate::core::{journal::Transition, verdict::Verdict};
+use crate::{
+    core::{journal::Transition, verdict::Verdict},
+    report::{self, Report},
+};
 
 impl Agent {
     /// S7: says in the log when a client is refused after the hook was let go, and at the end all that came.
@@ -19,6 +22,7 @@ impl Agent {
         }
         if stop {
             log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
+            self.log_report("the drain's course, with what came after it");
         }
     }
 
@@ -33,6 +37,20 @@ impl Agent {
             self.metrics.drain_ended(&verdict);
             self.course.recorder.ended(verdict.clone());
             log_verdict(&verdict, verdict.reason.name());
+            self.log_report("the drain's course; lastsyn report shows it");
+        }
+    }
+
+    /// The courses of the last drains, the newest with what came after it.
+    pub(super) fn reports(&self) -> Vec<Report> {
+        let completed = self.core.completed_verdict().map(|verdict| self.with_sources(verdict));
+        self.course.recorder.reports(completed)
+    }
+
+    /// One line that holds the last drain's course, short enough that no container runtime splits it.
+    fn log_report(&self, what: &str) {
+        if let Some(last) = self.reports().last() {
+            tracing::info!(report = report::line(last), "{what}");
         }
     }
 
