@@ -83,6 +83,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
         "{NAME: URL}: answer GET /ready/NAME with what the URL does, and with 503 once readiness fails",
     ),
     (
+        "report.events",
+        "Write a drain's beginning and end as Events on the pod; needs the right to create events.k8s.io events",
+    ),
+    (
         "report.sources",
         "Who sends SYNs while a drain runs, in status, verdict and log: masked (outside the cluster only the network), full, or \
          off: not kept",

@@ -12,6 +12,7 @@
 //! | health servers (C1, C2, E6) | [`health`] |
 //! | a mesh that takes the pod's connections (W8) | [`mesh`] |
 //! | all of it, for one drain | [`observer`] |
+//! | Events on the agent's own pod | [`pod_events`] |
 //! | what `check` tries | [`preflight`](mod@preflight) |
 //!
 //! Nothing runs at rest, but for a read of the own pod at the start, and nothing here decides: what fails is told as it is.
@@ -27,6 +28,7 @@ mod nodes;
 mod observer;
 mod own_pod;
 pub mod places;
+pub mod pod_events;
 mod pod_in_drain;
 mod preflight;
 mod read;

@@ -207,6 +207,9 @@ pub enum SensorNetwork {
 pub struct Report {
     /// Whether it is kept, and how it is told, who sends SYNs while a drain runs. Default `masked`.
     pub sources: ReportSources,
+    /// Whether a drain's beginning and end are written as Events on the pod (`events.k8s.io/v1`). Default `false`: it takes a right of
+    /// its own, to create events. Nothing depends on it.
+    pub events: bool,
 }
 
 /// How it is told who sends SYNs.

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use crate::{
+    cluster::pod_events::PodEvents,
     config::Probes,
     config::{Config, Watch as WatchConfig},
     core::{
@@ -139,6 +140,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let agent = Agent {
         core: Core::new(settings.clone(), now),
         course: Course::new(&config, settings),
+        events: PodEvents::of(&config),
         cluster,
         reader,
         probes: config.listeners.probes.clone(),
@@ -154,8 +156,13 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         told: 0,
         refused_told: 0,
     };
-    agent.drive(requests, terminate, interrupt, link_changes).await;
-    server.stop(GOODBYE).await;
+    let events = agent.drive(requests, terminate, interrupt, link_changes).await;
+    let told = async {
+        if let Some(mut events) = events {
+            events.finish(GOODBYE).await;
+        }
+    };
+    tokio::join!(server.stop(GOODBYE), told);
     Ok(())
 }
 
@@ -174,6 +181,8 @@ struct Agent {
     knockers: Knockers,
     /// What is kept of drains for people.
     course: Course,
+    /// Tells of drains in the cluster, where that is wanted.
+    events: Option<PodEvents>,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -193,7 +202,7 @@ impl Agent {
         mut terminate: Signal,
         mut interrupt: Signal,
         mut link_changes: LinkChanges,
-    ) {
+    ) -> Option<PodEvents> {
         self.handle(Event::Clock);
         loop {
             self.follow_sources();
@@ -206,7 +215,7 @@ impl Agent {
                 self.tell();
             }
             if stop {
-                return;
+                return self.events;
             }
             let due = self.core.poll_timeout();
             let timer = due.map(|due| instant(due - COARSE));

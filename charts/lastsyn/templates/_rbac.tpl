@@ -52,6 +52,9 @@ rules:
   - {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
   - {apiGroups: [""], resources: [services], verbs: [list, watch]}
   - {apiGroups: [""], resources: [pods], verbs: [get]}
+  {{- if $values.rbac.events }}
+  - {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}
+  {{- end }}
 ---
 apiVersion: {{ $group }}/v1
 kind: RoleBinding

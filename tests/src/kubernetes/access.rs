@@ -30,6 +30,8 @@ pub enum Right {
     Nodes,
     /// Get of pods in the namespace.
     Pod,
+    /// Create of Events in the namespace: not among all, as it is asked for by itself.
+    Events,
 }
 
 /// A right of the fence everywhere.
@@ -58,7 +60,7 @@ pub struct Access {
 // === impl Right ===
 
 impl Right {
-    /// All of them.
+    /// All of them that a drain makes use of.
     pub const ALL: [Self; 4] = [Self::Slices, Self::Services, Self::Nodes, Self::Pod];
 
     /// Whether it is one for the whole cluster, and the rule that grants it.
@@ -68,6 +70,7 @@ impl Right {
             Self::Services => ("", "services", &["list", "watch"]),
             Self::Nodes => ("", "nodes", &["list"]),
             Self::Pod => ("", "pods", &["get"]),
+            Self::Events => ("events.k8s.io", "events", &["create"]),
         };
         (self == Self::Nodes, json!({"apiGroups": [group], "resources": [resource], "verbs": verbs}))
     }

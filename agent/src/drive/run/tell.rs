@@ -2,6 +2,9 @@
 
 use super::Agent;
 use crate::{
+    cli::words,
+    cluster::pod_events::Happening,
+    config::format_duration,
     core::{journal::Transition, verdict::Verdict},
     report::{self, Report},
 };
@@ -19,6 +22,7 @@ impl Agent {
         if refused && self.refused_told < self.core.drains_ended() {
             self.refused_told = self.core.drains_ended();
             tracing::warn!("a connection was refused after the drain's end: it was too short for some client");
+            self.tell_cluster(Happening::late());
         }
         if stop {
             log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
@@ -37,7 +41,14 @@ impl Agent {
             self.metrics.drain_ended(&verdict);
             self.course.recorder.ended(verdict.clone());
             log_verdict(&verdict, verdict.reason.name());
+            self.tell_cluster(Happening::ended(&verdict, &words::verdict(&verdict)));
             self.log_report("the drain's course; lastsyn report shows it");
+        }
+    }
+
+    fn tell_cluster(&mut self, happening: Happening) {
+        if let Some(events) = &mut self.events {
+            events.tell(happening);
         }
     }
 
@@ -63,6 +74,10 @@ impl Agent {
                 self.metrics.watch_was_behind();
             }
             self.course.recorder.happened(entry.at, &entry.what);
+            if let (Transition::DrainStarted(_), Some(events)) = (&entry.what, &mut self.events) {
+                let bound = self.core.drain_span().map(|span| span.bound.since(span.started));
+                events.tell(Happening::started(&bound.map_or_else(|| "its bound".to_owned(), format_duration)));
+            }
             tracing::info!("{}", entry.what);
         }
         self.logged = journal.recorded();
