@@ -117,7 +117,7 @@ pub(super) fn attempts(report: &Report) -> String {
             let mut path = String::new();
             for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let middle = plot.tenths((bin as u64 * every).saturating_add(every / 2));
-                write!(path, "M{} {base}v-{}", tenths(middle), tenths((count * 280 / most).max(10))).ok();
+                write!(path, "M{} {base}v-{}", tenths(middle), tenths((count * 280 / most).max(40))).ok();
             }
             if !path.is_empty() {
                 plot.draw(format_args!("<path stroke=\"var(--{colour})\" stroke-width=\"{width}\" d=\"{path}\"/>"));
