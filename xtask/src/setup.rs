@@ -12,6 +12,7 @@ mod haproxy;
 mod helm;
 mod kubernetes;
 mod nginx;
+mod prometheus;
 mod rust_src;
 mod system_packages;
 mod wheel;
@@ -89,6 +90,7 @@ pub(crate) fn programs(purpose: Purpose) -> Result<()> {
         haproxy::ensure()?;
         helm::ensure()?;
         nginx::ensure()?;
+        prometheus::ensure()?;
     }
     Ok(())
 }

@@ -18,3 +18,30 @@ spec:
       path: /metrics
       interval: {{ $values.podMonitor.interval }}
 {{- end -}}
+
+{{/* Prometheus Operator's PrometheusRule with this chart's alerts. */}}
+{{- define "lastsyn.prometheusRule" -}}
+{{- $values := include "lastsyn.values" . | fromYaml -}}
+{{- $release := include "lastsyn.release" . | fromYaml -}}
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: {{ include "lastsyn.fullname" . }}
+  namespace: {{ $release.namespace }}
+  labels: {{ merge (include "lastsyn.labels" . | fromYaml) $values.prometheusRule.labels | toJson }}
+spec: {{ .Files.Get "rules/lastsyn.yaml" | fromYaml | toJson }}
+{{- end -}}
+
+{{/* A ConfigMap with the dashboard, as Grafana's sidecar reads it. */}}
+{{- define "lastsyn.dashboard" -}}
+{{- $values := include "lastsyn.values" . | fromYaml -}}
+{{- $release := include "lastsyn.release" . | fromYaml -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "lastsyn.fullname" . }}-dashboard
+  namespace: {{ $release.namespace }}
+  labels: {{ merge (include "lastsyn.labels" . | fromYaml) $values.dashboard.labels | toJson }}
+data:
+  lastsyn.json: {{ .Files.Get "dashboards/lastsyn.json" | toJson }}
+{{- end -}}

@@ -20,6 +20,9 @@ const POD_MONITOR: &str = include_str!("pod_monitor.yaml");
 /// The same of a `ServiceMonitor`.
 const SERVICE_MONITOR: &str = include_str!("service_monitor.yaml");
 
+/// The same of a `PrometheusRule`.
+const PROMETHEUS_RULE: &str = include_str!("prometheus_rule.yaml");
+
 /// The levels of Pod Security, from the strictest on.
 const LEVELS: [&str; 3] = ["restricted", "baseline", "privileged"];
 
@@ -92,7 +95,9 @@ fn namespace_of(api: &Api, name: &str, level: &str) -> Result<()> {
 }
 
 fn know_monitors(api: &Api) -> Result<()> {
-    for (definition, kinds) in [(POD_MONITOR, "podmonitors"), (SERVICE_MONITOR, "servicemonitors")] {
+    for (definition, kinds) in
+        [(POD_MONITOR, "podmonitors"), (SERVICE_MONITOR, "servicemonitors"), (PROMETHEUS_RULE, "prometheusrules")]
+    {
         let definition = manifests::read(definition)?;
         api.create(definition.first().context("no definition")?)?;
         let all = format!("/apis/monitoring.coreos.com/v1/namespaces/default/{kinds}");

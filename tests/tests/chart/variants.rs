@@ -65,6 +65,10 @@ pub(crate) fn of_a_release() -> Vec<(&'static str, Value)> {
         ("without rights", json!({"rbac": {"create": false}})),
         ("network policy", json!({"networkPolicy": network, "agents": agents})),
         ("pod monitor", json!({"podMonitor": {"create": true, "labels": {"release": "prometheus"}}, "agents": agents})),
+        (
+            "alerts and the dashboard",
+            json!({"prometheusRule": {"create": true, "labels": {"release": "prometheus"}}, "dashboard": {"create": true}}),
+        ),
         ("a fence", json!({"fence": {"enabled": true}})),
         (
             "a fence that tells, with everything",
