@@ -1,6 +1,6 @@
 //! The rules and the dashboard: every query is about metrics and labels that are served, and every alert says what to do.
 
-#![expect(clippy::indexing_slicing, reason = "what is missing fails the test")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failing helper fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,8 @@ fn named(query: &str) -> (Vec<(String, Vec<String>)>, Vec<String>) {
         rest = behind;
         let behind = behind.trim_start();
         if word.starts_with("lastsyn_") || word.starts_with("process_") {
-            let selectors = behind.strip_prefix('{').and_then(|behind| behind.split_once('}')).map(|(inside, _)| inside);
+            let selectors =
+                behind.strip_prefix('{').and_then(|behind| behind.split_once('}')).map(|(inside, _)| inside);
             let labels = selectors.unwrap_or_default().split(',').filter_map(|part| part.split_once(['=', '!']));
             metrics.push((word.to_owned(), labels.map(|(label, _)| label.trim().to_owned()).collect()));
         } else if word == "by"
@@ -50,7 +51,8 @@ fn ensure_served(query: &str) {
     assert!(!metrics.is_empty(), "`{query}` names no metric");
     let mut known: BTreeSet<&str> = GIVEN.into();
     for (metric, labels) in &metrics {
-        let of = served.get(metric).unwrap_or_else(|| panic!("{metric} in `{query}` is not served"));
+        assert!(served.contains_key(metric), "{metric} in `{query}` is not served");
+        let of = &served[metric];
         for label in labels {
             assert!(of.contains(label) || GIVEN.contains(&label.as_str()), "{metric} has no label {label}: `{query}`");
         }
@@ -60,7 +62,10 @@ fn ensure_served(query: &str) {
         assert!(known.contains(label.as_str()), "nothing in `{query}` has the label {label}");
     }
     let count = |character| query.matches(character).count();
-    assert!([('(', ')'), ('{', '}'), ('[', ']')].iter().all(|(open, close)| count(*open) == count(*close)), "`{query}`");
+    assert!(
+        [('(', ')'), ('{', '}'), ('[', ']')].iter().all(|(open, close)| count(*open) == count(*close)),
+        "`{query}`"
+    );
 }
 
 #[test]

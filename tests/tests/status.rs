@@ -1,6 +1,6 @@
 //! The status of a real agent: what its schema says, and on a screen that is drawn again.
 
-#![expect(clippy::indexing_slicing, reason = "what is missing fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 const SOON: Duration = Duration::from_secs(20);
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../docs/status.schema.json")).expect("JSON")
+    serde_json::from_str(include_str!("../../docs/status.schema.json")).unwrap()
 }
 
 /// An agent that counts in a pod with a server.
@@ -92,14 +92,14 @@ fn the_screen_is_drawn_over_itself_on_a_terminal_and_without_a_code_elsewhere() 
         assert!(lines.len() <= 24, "{screen}");
         let width =
             |line: &&str| {
-                let shown: String =
+                let words: String =
                     line.split('\u{1b}')
                         .enumerate()
                         .map(|(at, part)| {
                             if at == 0 { part } else { part.split_once(['m', 'K', 'J']).map_or(part, |(_, rest)| rest) }
                         })
                         .collect();
-                shown.chars().count()
+                words.chars().count()
             };
         assert!(lines.iter().all(|line| width(line) <= 80), "{screen}");
     }

@@ -24,7 +24,7 @@ pub(super) async fn run(agents: &[Candidate], json: bool) -> Exit {
     loop {
         let looked = look(agents).await;
         let written = match looked {
-            Ok(body) if json => screen.line(body.trim_end()),
+            Ok(body) if json => write(&format!("{}\n", body.trim_end())),
             Ok(body) => match serde_json::from_str::<Status>(&body) {
                 Ok(status) => {
                     let lines = frame(&status, before.as_ref(), screen.size());
@@ -74,10 +74,6 @@ impl Terminal {
         }
         self.drawn = true;
         write(&text)
-    }
-
-    fn line(&self, text: &str) -> io::Result<()> {
-        write(&format!("{text}\n"))
     }
 }
 

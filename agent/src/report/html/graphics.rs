@@ -17,6 +17,9 @@ const RIGHT: u64 = 900;
 /// How many bins a lane is drawn with at most, and as many rows its table has.
 const COLUMNS: usize = 120;
 
+/// How high the stack of the nodes is.
+const STACK: u64 = 90;
+
 /// The time that a graphic shows, and how far down it goes.
 struct Plot {
     until: u64,
@@ -161,9 +164,8 @@ pub(super) fn nodes(report: &Report) -> String {
     let Some(most) = report.nodes.iter().map(|at| at.nodes.total).max().filter(|most| *most > 0) else {
         return String::new();
     };
-    const HEIGHT: u64 = 90;
     let mut plot = Plot::new(report);
-    let base = plot.lane(&format!("{most} in all"), HEIGHT);
+    let base = plot.lane(&format!("{most} in all"), STACK);
     let mut paths = STATES.map(|_| String::new());
     let ends = report.nodes.iter().skip(1).map(|at| at.at_ms).chain([report.verdict.duration_ms]);
     for (at, to) in report.nodes.iter().zip(ends) {
@@ -171,7 +173,7 @@ pub(super) fn nodes(report: &Report) -> String {
         let width = tenths(plot.tenths(to).saturating_sub(from).max(5));
         let mut below = 0;
         for ((_, _, count), path) in STATES.iter().zip(&mut paths) {
-            let height = count(&at.nodes) * (HEIGHT - 8) * 10 / most;
+            let height = count(&at.nodes) * (STACK - 8) * 10 / most;
             if height > 0 {
                 let height_of = tenths(height);
                 write!(path, "M{x} {}h{width}v-{height_of}h-{width}z", tenths(base * 10 - below)).ok();

@@ -14,9 +14,10 @@ pub fn page(report: &Report) -> String {
     let sentences = words::verdict(verdict);
     let mut sentences = sentences.split("; ");
     let first = sentences.next().unwrap_or_default();
-    let rest: String = sentences.map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
-    let left_out: String =
-        text::left_out(report).iter().map(|words| format!("<p class=\"note\">{}</p>", escape(words))).collect();
+    let rest: Vec<String> = sentences.map(|sentence| format!("<li>{}</li>", escape(sentence))).collect();
+    let left_out = text::left_out(report);
+    let left_out: Vec<String> =
+        left_out.iter().map(|words| format!("<p class=\"note\">{}</p>", escape(words))).collect();
     let figures =
         [graphics::held(report), graphics::attempts(report), graphics::nodes(report), graphics::happened(report)];
     format!(
@@ -29,6 +30,8 @@ pub fn page(report: &Report) -> String {
         reason = verdict.reason.name(),
         whose = escape(&whose),
         style = style::style(),
+        rest = rest.concat(),
+        left_out = left_out.concat(),
         first = escape(first),
         started = escape(&verdict.started_at),
         agent = escape(&report.agent),

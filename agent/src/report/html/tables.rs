@@ -8,8 +8,13 @@ use crate::{
 
 /// A table with a heading row. The cells are markup already.
 pub(super) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let headings: String = headings.iter().map(|heading| format!("<th>{}</th>", escape(heading))).collect();
-    let mut text = format!("<div class=\"table\" tabindex=\"0\"><table><tr>{headings}</tr>");
+    let mut text = "<div class=\"table\" tabindex=\"0\"><table><tr>".to_owned();
+    for heading in headings {
+        text.push_str("<th>");
+        text.push_str(&escape(heading));
+        text.push_str("</th>");
+    }
+    text.push_str("</tr>\n");
     for row in rows {
         text.push_str("<tr>");
         for cell in row {
