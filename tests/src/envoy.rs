@@ -1,7 +1,11 @@
 //! A real Envoy, with the ports of Envoy Gateway's bootstrap beside its own: admin on loopback, readiness and metrics for
 //! everybody.
 
-use std::{fs, net::Ipv4Addr, net::SocketAddr};
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
@@ -18,6 +22,19 @@ pub const ADMIN: u16 = 19000;
 pub const METRICS: u16 = 19001;
 /// Its readiness, `/ready`, by the health check filter.
 pub const READINESS: u16 = 19003;
+
+/// How it is started. Hot restart would share memory with every other Envoy of the machine.
+pub(crate) const OPTIONS: [&str; 9] = [
+    "--drain-strategy",
+    "immediate",
+    "--drain-time-s",
+    "60",
+    "--concurrency",
+    "1",
+    "--disable-hot-restart",
+    "--log-level",
+    "warning",
+];
 
 const HTTP: &str =
     "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -42,12 +59,7 @@ impl Envoy {
             .with_context(|| format!("{} was not written", path.display()))?;
         let process = Process::start(
             format!("Envoy in {}", host.role()),
-            host.command(programs::cached(PROGRAM)?)?
-                .arg("--config-path")
-                .arg(&path)
-                .args(["--drain-strategy", "immediate", "--drain-time-s", "60", "--concurrency", "1"])
-                // Hot restart would share memory with every other Envoy of the machine.
-                .args(["--disable-hot-restart", "--log-level", "warning"]),
+            host.command(program()?)?.arg("--config-path").arg(&path).args(OPTIONS),
         )?;
         sockets::await_listeners(host, &process, &[port, ADMIN, METRICS, READINESS], 1)?;
         Ok(Self { process })
@@ -73,7 +85,13 @@ impl Envoy {
     }
 }
 
-fn configure(name: &str, port: u16) -> Value {
+/// Its program.
+pub(crate) fn program() -> Result<PathBuf> {
+    programs::cached(PROGRAM)
+}
+
+/// The configuration of one that answers with its name on a port.
+pub(crate) fn configure(name: &str, port: u16) -> Value {
     json!({
         "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ADMIN}}},
         "static_resources": {"listeners": [

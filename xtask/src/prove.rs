@@ -11,7 +11,7 @@ use crate::{
 
 /// What runs in a real Kubernetes.
 const IN_KUBERNETES: &[&str] =
-    &["fence", "fence-disrupted", "frozen-node", "replacement", "restarts", "rolling-update"];
+    &["fence", "fence-disrupted", "frozen-node", "last-on-node", "replacement", "restarts", "rolling-update"];
 
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
     if arguments.first().is_some_and(|name| IN_KUBERNETES.contains(&name.as_str())) {

@@ -34,6 +34,8 @@ pub struct ClusterConfig {
     pub timing: Timing,
     /// Whether there is a fourth node with a real kubelet.
     pub kubelet: bool,
+    /// Whether that kubelet has an image of Envoy, which is large.
+    pub envoy: bool,
     /// The number, from 0, of a node whose kube-proxy sees the API server through a [`WatchProxy`].
     pub watch_proxy_on: Option<usize>,
     /// The number, from 0, of a node whose kube-proxy writes its rules through a [`RuleWriter`].
@@ -107,12 +109,12 @@ impl Cluster {
             node.await_rules()?;
         }
         if config.kubelet {
-            cluster.start_kubelet()?;
+            cluster.start_kubelet(config.envoy)?;
         }
         Ok(cluster)
     }
 
-    fn start_kubelet(&mut self) -> Result<()> {
+    fn start_kubelet(&mut self, envoy: bool) -> Result<()> {
         // Pods find the API server by its Service, for which it makes no endpoints in the lab.
         self.api().post(
             "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
@@ -126,7 +128,7 @@ impl Cluster {
         let path = self.lab.directory().join("kubelet.kubeconfig");
         let ControlPlane { api, authority, kubelet_identity, .. } = &self.control_plane;
         let kubeconfig = kubeconfig::write(&path, &control_plane::server_url(), authority, kubelet_identity)?;
-        let kubelet = Kubelet::start(api, self.node(control_plane::KUBELET_NODE)?, authority, &kubeconfig)?;
+        let kubelet = Kubelet::start(api, self.node(control_plane::KUBELET_NODE)?, authority, &kubeconfig, envoy)?;
         self.kubelet = Some(kubelet);
         Ok(())
     }

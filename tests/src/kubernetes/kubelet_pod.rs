@@ -50,10 +50,25 @@ impl<'a> KubeletPod<'a> {
             Health::HookOverHttp => pod_template::hook_over_http(spec),
             Health::Probed(probes) => pod_template::probed(spec, probes),
         };
+        Self::of(cluster, name, app, &spec)
+    }
+
+    /// The same by a specification.
+    pub(super) fn of(cluster: &'a Cluster, name: &str, app: &str, spec: &Value) -> Result<Self> {
         let metadata = json!({"name": name, "labels": {"app": app}});
         let object = cluster.api().post(PODS, &json!({"metadata": metadata, "spec": spec}))?;
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str).context("a Pod without a UID")?;
         Ok(Self { cluster, name: name.to_owned(), uid: uid.to_owned() })
+    }
+
+    /// The name of its node.
+    pub fn node(&self) -> &'static str {
+        control_plane::KUBELET_NODE
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Waits until its server has been started that often in all, and is ready.

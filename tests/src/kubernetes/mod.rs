@@ -18,6 +18,7 @@ mod control_plane;
 mod crowd;
 mod deployment;
 mod endpoints;
+mod envoy_pod;
 mod fence;
 pub mod keep;
 mod kube_proxy;
@@ -44,6 +45,7 @@ pub use self::{
     crowd::{Counts, Crowd},
     deployment::Deployment,
     endpoints::Endpoint,
+    envoy_pod::Shutdown,
     fence::Fence,
     kube_proxy::{KubeProxy, Mode, Timing},
     kubelet::{AGENT_IMAGE, Kubelet, WEB_IMAGE},

@@ -28,15 +28,9 @@ frontend web
 END
 exec haproxy -db -f /tmp/haproxy.cfg";
 
-/// Its specification, with the agent's `ServiceAccount`, and with or without the server's hook.
-pub(super) fn spec(account: &str, hook: bool) -> Value {
-    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    let socket = json!([{"name": "lastsyn", "mountPath": "/run/lastsyn"}]);
-    let drain = |arguments: &[&str]| {
-        let command: Vec<&str> = ["lastsyn", "drain"].iter().chain(arguments).copied().collect();
-        json!({"preStop": {"exec": {"command": command}}})
-    };
-    let agent = json!({
+/// The agent as native sidecar, with its own hook.
+pub(super) fn agent() -> Value {
+    json!({
         "name": AGENT, "image": AGENT_IMAGE, "imagePullPolicy": "Never", "restartPolicy": "Always",
         "command": ["lastsyn", "run"],
         "lifecycle": drain(&["--mark"]),
@@ -46,29 +40,58 @@ pub(super) fn spec(account: &str, hook: bool) -> Value {
             from("HOST_IPS", "status.hostIPs"),
         ],
         "securityContext": {"capabilities": {"add": ["BPF", "NET_ADMIN"]}},
-        "volumeMounts": socket,
-    });
+        "volumeMounts": socket(),
+    })
+}
+
+/// The `lifecycle` of a container that has the hook.
+pub(super) fn drain(arguments: &[&str]) -> Value {
+    let command: Vec<&str> = ["lastsyn", "drain"].iter().chain(arguments).copied().collect();
+    json!({"preStop": {"exec": {"command": command}}})
+}
+
+/// The volume of the agent's socket, in a container that has the hook.
+pub(super) fn socket() -> Value {
+    json!([{"name": "lastsyn", "mountPath": "/run/lastsyn"}])
+}
+
+/// A pod of a `ServiceAccount` with such a container.
+pub(super) fn pod(account: &str, init: &[Value], containers: &[Value]) -> Value {
+    json!({
+        // There is no scheduler.
+        "nodeName": KUBELET_NODE,
+        "serviceAccountName": account,
+        "initContainers": init,
+        "containers": containers,
+        "volumes": [{"name": "lastsyn", "emptyDir": {}}],
+    })
+}
+
+fn from(name: &str, path: &str) -> Value {
+    json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}})
+}
+
+/// Its server, without a hook.
+pub(super) fn web() -> Value {
     // Not over the pod's network, so that no verdict rests on telling probes from clients but where `probed` says so.
     let probe = ["wget", "-q", "-O", "/dev/null", &format!("http://127.0.0.1:{PORT}/")];
-    let mut web = json!({
+    json!({
         "name": WEB, "image": WEB_IMAGE, "imagePullPolicy": "Never",
         "command": ["sh", "-c", SERVER.replace("PORT", &PORT.to_string())],
         "env": [from("POD_NAME", "metadata.name")],
         "ports": [{"name": "http", "containerPort": PORT}],
         "readinessProbe": {"exec": {"command": probe}, "periodSeconds": 1},
-        "volumeMounts": socket,
-    });
+        "volumeMounts": socket(),
+    })
+}
+
+/// Its specification, with the agent's `ServiceAccount`, and with or without the server's hook.
+pub(super) fn spec(account: &str, hook: bool) -> Value {
+    let mut web = web();
     if hook && let Some(web) = web.as_object_mut() {
         web.insert("lifecycle".to_owned(), drain(&[]));
     }
-    json!({
-        // There is no scheduler.
-        "nodeName": KUBELET_NODE,
-        "serviceAccountName": account,
-        "initContainers": [agent],
-        "containers": [web],
-        "volumes": [{"name": "lastsyn", "emptyDir": {}}],
-    })
+    pod(account, &[agent()], &[web])
 }
 
 /// The same with a server that its liveness probe finds sick once, some seconds after its first start.

@@ -1,8 +1,10 @@
 //! Promises that take too long for every run of the tests to be shown in full: `cargo xtask prove NAME`. The tests run the
 //! same scenes a few times.
 
+mod balancer;
 pub mod fence;
 pub mod frozen_node;
+pub mod last_on_node;
 mod moment;
 pub mod parser;
 mod record;
@@ -21,8 +23,8 @@ pub use self::{
 };
 
 /// What can be proven.
-const PROOFS: &str =
-    "fence, fence-disrupted, frozen-node, parser, replacement, restarts, rolling-update, rollout, servers, syns";
+const PROOFS: &str = "fence, fence-disrupted, frozen-node, last-on-node, parser, replacement, restarts, rolling-update, \
+                      rollout, servers, syns";
 
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
 ///
@@ -34,6 +36,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("fence") => fence::proof::run(arguments),
         Some("fence-disrupted") => fence::disruptions::run(arguments),
         Some("frozen-node") => frozen_node::run(arguments),
+        Some("last-on-node") => last_on_node::proof::run(arguments),
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),
         Some("restarts") => restarts::proof::run(arguments),

@@ -11,26 +11,32 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::{agent, kubernetes::binaries, programs};
+use crate::{agent, envoy, kubernetes::binaries, programs};
 
 /// The image with `haproxy`, `lastsyn` for its hook, and a shell. Its stop signal is the one on which `HAProxy` closes its
 /// listeners and ends with its last connection.
 pub const WEB_IMAGE: &str = "lab.local/web:1";
 /// The image with `lastsyn` and a shell.
 pub const AGENT_IMAGE: &str = "lab.local/agent:1";
+/// The image with `envoy`, `lastsyn` for its hook, and a shell.
+pub(crate) const ENVOY_IMAGE: &str = "lab.local/envoy:1";
 /// The image of the process that holds a pod's namespaces.
 pub(super) const PAUSE_IMAGE: &str = "lab.local/pause:1";
 
 /// The shell's tools that tests use.
-const TOOLS: [&str; 6] = ["sh", "sleep", "cat", "echo", "wget", "date"];
+const TOOLS: [&str; 7] = ["sh", "sleep", "cat", "echo", "wget", "date", "awk"];
 
-/// Writes an archive of each image into a directory.
-pub(super) fn write_all(directory: &Path) -> Result<()> {
+/// Writes an archive of each image into a directory; that of Envoy where it is asked for.
+pub(super) fn write_all(directory: &Path, envoy: bool) -> Result<()> {
     let busybox = binaries::find_runtime("busybox")?;
     let (haproxy, agent) = (programs::find("haproxy")?, agent::program()?);
     let sleep = json!({"Cmd": ["/bin/sleep", "2147483647"]});
     write(directory, "pause", PAUSE_IMAGE, &[&busybox], sleep)?;
     write(directory, "web", WEB_IMAGE, &[&busybox, &haproxy, &agent], json!({"StopSignal": "SIGUSR1"}))?;
+    if envoy {
+        let envoy = envoy::program()?;
+        write(directory, "envoy", ENVOY_IMAGE, &[&busybox, &envoy, &agent], json!({}))?;
+    }
     write(directory, "agent", AGENT_IMAGE, &[&busybox, &agent], json!({}))
 }
 

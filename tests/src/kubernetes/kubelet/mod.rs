@@ -17,6 +17,7 @@ use self::{configuration::Files, control_groups::ControlGroups};
 use super::{Api, Node, binaries, control_plane};
 use crate::{Process, wait::await_condition};
 
+pub(crate) use self::image::ENVOY_IMAGE;
 pub use self::image::{AGENT_IMAGE, WEB_IMAGE};
 
 /// From its start until its node is ready: images are imported, and the kubelet looks at its runtime every few seconds.
@@ -50,12 +51,13 @@ impl Kubelet {
         node: &Node,
         authority: &std::path::Path,
         kubeconfig: &std::path::Path,
+        envoy: bool,
     ) -> Result<Self> {
         let host = node.host();
         let control_groups = ControlGroups::new(host.name())?;
         let directory = host.directory().join("kubelet");
         let files = Files::write(&directory, node, authority, &control_groups)?;
-        image::write_all(&files.images)?;
+        image::write_all(&files.images, envoy)?;
         let mut command = host.command("unshare")?;
         command
             .args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"])

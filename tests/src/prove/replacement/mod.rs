@@ -1,6 +1,5 @@
 //! A rolling replacement of the pods behind Services of every kind, under clients on every node and outside of them.
 
-mod balancer;
 pub mod proof;
 mod round;
 

@@ -5,18 +5,22 @@ use std::{collections::BTreeMap, thread, time::Duration};
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use super::balancer::Balancer;
 use crate::{
     AgentConfig, Attempt, Outcome, PacedClient, Summary,
     clock::monotonic_now,
     kubernetes::{Access, Cluster, Ended, Mode, PORT, PodSpec, Right, ServiceKind, ServiceSpec, Workload},
-    prove::wait_until,
+    prove::{
+        balancer::{Balancer, Checks},
+        wait_until,
+    },
 };
 
 /// Longer than the longest drain.
 const HOOK: Duration = Duration::from_mins(1);
 /// How long clients go on when the last pod has gone.
 const GO_ON: Duration = Duration::from_secs(1);
+/// Those of a balancer that knows at once.
+const CHECKS: Checks = Checks { every: Duration::from_millis(100), failures: 1, until_all_know: Duration::ZERO };
 /// How many pods are replaced, one on each node.
 const PODS: usize = 3;
 
@@ -72,7 +76,7 @@ impl Plan {
             ));
             clients.push(("NodePort", PacedClient::start_served(cluster.outside(), ports.on(node), self.per_second)?));
         }
-        let outside = Balancer::start(&cluster, &balanced, self.per_second)?;
+        let outside = Balancer::start(&cluster, &balanced, self.per_second, CHECKS)?;
 
         let mut ended = Vec::new();
         let mut new = Vec::new();
