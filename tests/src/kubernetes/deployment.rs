@@ -72,6 +72,24 @@ impl<'a> Deployment<'a> {
         self.await_rollout(look)
     }
 
+    /// Changes the image of its agent, a native sidecar, and returns the one before. Nothing is waited for.
+    ///
+    /// # Errors
+    ///
+    /// When it has no such agent, or the API server does not take the change.
+    pub fn replace_agent_image(&self, image: &str) -> Result<String> {
+        let mut containers = self.api.get(&self.path())?.pointer("/spec/template/spec/initContainers").cloned();
+        let agent = containers.as_mut().and_then(Value::as_array_mut).into_iter().flatten();
+        let agent = agent.filter(|one| one.get("name").and_then(Value::as_str) == Some(pod_template::AGENT));
+        let agent = agent.filter_map(|one| one.get_mut("image")).next().context("the Deployment has no agent")?;
+        let before = agent.as_str().context("an image has a name")?.to_owned();
+        *agent = json!(image);
+        // A merge patch replaces a list as a whole.
+        let change = json!({"spec": {"template": {"spec": {"initContainers": containers}}}});
+        self.api.patch(&self.path(), &change)?;
+        Ok(before)
+    }
+
     /// Its pods' objects.
     ///
     /// # Errors

@@ -79,7 +79,9 @@ impl<'a> KubeletPod<'a> {
     pub fn await_ready(&self, starts: u64, within: Duration) -> Result<()> {
         let path = format!("{PODS}/{}", self.name);
         let is_ready = |object: &Value| {
-            let state = object.pointer("/status/containerStatuses/0");
+            let mut states =
+                object.pointer("/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
+            let state = states.find(|state| state.get("name").is_some_and(|name| name != pod_template::AGENT));
             let restarts = state.and_then(|state| state.get("restartCount")).and_then(Value::as_u64);
             let ready = state.and_then(|state| state.get("ready")).and_then(Value::as_bool);
             restarts.is_some_and(|restarts| restarts + 1 >= starts) && ready == Some(true)

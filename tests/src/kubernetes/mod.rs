@@ -12,6 +12,7 @@ mod addresses;
 mod api;
 mod api_traffic;
 mod binaries;
+mod broken_agent;
 mod certificates;
 mod cluster;
 mod control_plane;
@@ -41,6 +42,7 @@ pub use self::{
     addresses::CONTROL_PLANE_V4,
     api::{Api, Refused},
     api_traffic::{Amount, ApiTraffic},
+    broken_agent::{ABSENT_IMAGE, Container, Fault, Form, Standing},
     cluster::{Cluster, ClusterConfig},
     crowd::{Counts, Crowd},
     deployment::Deployment,
