@@ -80,8 +80,8 @@ impl<'a> Deployment<'a> {
     pub fn replace_agent_image(&self, image: &str) -> Result<String> {
         let mut containers = self.api.get(&self.path())?.pointer("/spec/template/spec/initContainers").cloned();
         let agent = containers.as_mut().and_then(Value::as_array_mut).into_iter().flatten();
-        let agent = agent.filter(|one| one.get("name").and_then(Value::as_str) == Some(pod_template::AGENT));
-        let agent = agent.filter_map(|one| one.get_mut("image")).next().context("the Deployment has no agent")?;
+        let mut agent = agent.filter(|one| one.get("name").and_then(Value::as_str) == Some(pod_template::AGENT));
+        let agent = agent.find_map(|one| one.get_mut("image")).context("the Deployment has no agent")?;
         let before = agent.as_str().context("an image has a name")?.to_owned();
         *agent = json!(image);
         // A merge patch replaces a list as a whole.
