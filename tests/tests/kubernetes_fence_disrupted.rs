@@ -1,7 +1,5 @@
 //! A fence that is killed, cut off from the API server, or replaced in the middle of drains ends none of them early, and each verdict names what was missing.
 
-#![expect(clippy::indexing_slicing, reason = "what is missing fails the test")]
-
 use anyhow::{Result, ensure};
 use lastsyn_tests::{
     kubernetes::{ClusterConfig, Mode, Scene},
@@ -20,7 +18,8 @@ fn disturbed(how: How) -> Result<()> {
     // The other replica takes over: nothing is lost by it but time.
     let away = outcomes.iter().filter(|outcome| outcome.ended.reason() == "routed-away").count();
     let reasons: Vec<_> = outcomes.iter().map(|outcome| outcome.ended.reason().to_owned()).collect();
-    let told = outcomes.iter().filter(|outcome| outcome.ended.reason() == "bound").map(|outcome| &outcome.ended.verdict);
+    let told =
+        outcomes.iter().filter(|outcome| outcome.ended.reason() == "bound").map(|outcome| &outcome.ended.verdict);
     ensure!(away >= DRAINS / 2, "{reasons:?}: {:#?}", told.collect::<Vec<_>>());
     Ok(())
 }
