@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -27,6 +27,7 @@ use kube::{
     client::Body,
     config::Kubeconfig,
 };
+use rustix::{process::setpriority_process, thread::gettid};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -60,8 +61,7 @@ const SOON: Duration = Duration::from_mins(2);
 pub struct Crowd {
     host: Host,
     state: Arc<State>,
-    end: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 /// What is known and counted.
@@ -135,21 +135,18 @@ impl Crowd {
             register(cluster, node)?;
         }
         let state = Arc::new(State::default());
-        let (end, ended) = oneshot::channel();
-        let thread = host.spawn("crowd", {
-            let (state, kubeconfig) = (Arc::clone(&state), cluster.kubeconfig().to_owned());
-            move || {
-                runtime().block_on(LocalSet::new().run_until(async {
-                    tokio::select! {
-                        lived = live(state, &kubeconfig, nodes) => if let Err(error) = lived {
-                            eprintln!("the crowd: {error:#}");
-                        },
-                        _ = ended => {}
-                    }
-                }));
-            }
-        })?;
-        let crowd = Self { host, state, end: Some(end), thread: Some(thread) };
+        let kubeconfig = cluster.kubeconfig();
+        let read = move |state, kubeconfig: PathBuf| async move {
+            // What nobody waits for stands back: on real nodes it would cost the ones that answer nothing.
+            setpriority_process(Some(gettid()), 10)?;
+            read_watches(state, &kubeconfig, nodes).await
+        };
+        let answer = |state, kubeconfig: PathBuf| async move { answer(state, &kubeconfig).await };
+        let threads = vec![
+            spawn(&host, "crowd's watches", (&state, kubeconfig), read)?,
+            spawn(&host, "crowd", (&state, kubeconfig), answer)?,
+        ];
+        let crowd = Self { host, state, threads };
         await_condition("the nodes' watches", SOON, || {
             crowd.counts().watches.load(Ordering::Relaxed) >= u64::from(nodes)
         })?;
@@ -175,15 +172,35 @@ impl Crowd {
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        if let Some(end) = self.end.take() {
+        for (end, thread) in self.threads.drain(..) {
             end.send(()).ok(); // it may have ended with an error
-        }
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            eprintln!("the crowd's thread panicked");
+            if thread.join().is_err() {
+                eprintln!("a thread of the crowd panicked");
+            }
         }
     }
+}
+
+/// Works in a thread of its own until told to end.
+fn spawn<W: Future<Output = Result<()>>>(
+    host: &Host,
+    name: &str,
+    (state, kubeconfig): (&Arc<State>, &Path),
+    work: impl FnOnce(Arc<State>, PathBuf) -> W + Send + 'static,
+) -> Result<(oneshot::Sender<()>, JoinHandle<()>)> {
+    let (end, ended) = oneshot::channel();
+    let (state, kubeconfig) = (Arc::clone(state), kubeconfig.to_owned());
+    let thread = host.spawn(name, move || {
+        runtime().block_on(LocalSet::new().run_until(async {
+            tokio::select! {
+                worked = work(state, kubeconfig) => if let Err(error) = worked {
+                    eprintln!("the crowd: {error:#}");
+                },
+                _ = ended => {}
+            }
+        }));
+    })?;
+    Ok((end, thread))
 }
 
 fn name(node: u16) -> String {
@@ -213,15 +230,22 @@ fn register(cluster: &Cluster, node: u16) -> Result<()> {
     Ok(())
 }
 
-async fn live(state: Arc<State>, kubeconfig: &Path, nodes: u16) -> Result<()> {
-    let config =
-        Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} cannot be read", kubeconfig.display()))?;
-    let client = api::client(config.clone()).await?;
+fn read(kubeconfig: &Path) -> Result<Kubeconfig> {
+    Kubeconfig::read_from(kubeconfig).with_context(|| format!("{} cannot be read", kubeconfig.display()))
+}
+
+async fn read_watches(state: Arc<State>, kubeconfig: &Path, nodes: u16) -> Result<()> {
+    let config = read(kubeconfig)?;
     for _ in 0..nodes {
         // A client, and so a connection, for each.
         let client = api::client(config.clone()).await?;
         tokio::task::spawn_local(count(client, Arc::clone(&state)));
     }
+    std::future::pending().await
+}
+
+async fn answer(state: Arc<State>, kubeconfig: &Path) -> Result<()> {
+    let client = api::client(read(kubeconfig)?).await?;
     tokio::task::spawn_local(serve(TcpListener::bind(("::", HEALTH_PORT)).await?, Arc::clone(&state), None));
     tokio::try_join!(ports(&client, &state), watch(client.clone(), &state))?;
     Ok(())
@@ -271,15 +295,17 @@ async fn watch(client: Client, state: &Arc<State>) -> Result<()> {
     let slices = Typed::<EndpointSlice>::namespaced(client, "default");
     let parameters = ListParams::default().labels("endpointslice.kubernetes.io/managed-by=fence.lastsyn.dev");
     let list = slices.list(&parameters).await?;
-    list.items.iter().for_each(|slice| state.take(slice));
+    for slice in &list.items {
+        state.take(slice);
+    }
     let version = list.metadata.resource_version.unwrap_or_default();
     let watched =
         WatchParams::default().labels("endpointslice.kubernetes.io/managed-by=fence.lastsyn.dev").timeout(290);
     let mut events = slices.watch(&watched, &version).await?.boxed();
-    let mut next_sync = Instant::now();
-    let mut due: Option<Instant> = None;
+    // A kube-proxy has a proxier for each family, and a runner for each of these (`BoundedFrequencyRunner`).
+    let mut runners: BTreeMap<String, Runner> = BTreeMap::new();
     loop {
-        let until = due;
+        let until = runners.values().filter_map(|runner| runner.due).min();
         let synced = async move {
             match until {
                 Some(until) => sleep_until(until).await,
@@ -290,26 +316,36 @@ async fn watch(client: Client, state: &Arc<State>) -> Result<()> {
             event = events.try_next() => match event? {
                 Some(WatchEvent::Added(slice) | WatchEvent::Modified(slice)) => {
                     state.counts.writes.fetch_add(1, Ordering::Relaxed);
-                    state.take(&slice);
-                    due.get_or_insert(next_sync.max(Instant::now()) + SYNC);
+                    if let Some(service) = state.take(&slice) {
+                        let runner = runners.entry(service).or_default();
+                        let now = Instant::now();
+                        runner.due.get_or_insert(runner.next.unwrap_or(now).max(now) + SYNC);
+                    }
                 }
                 Some(_) => {}
                 None => anyhow::bail!("the watch ended"),
             },
-            () = synced => {
-                let written = state.written().clone();
-                *state.shown() = written;
-                due = None;
-                next_sync = Instant::now() + MIN_SYNC;
+            () = synced => for (service, runner) in &mut runners {
+                if runner.due.is_some_and(|due| due <= Instant::now()) {
+                    state.show(service);
+                    *runner = Runner { due: None, next: Some(Instant::now() + MIN_SYNC) };
+                }
             }
         }
     }
 }
 
+/// When one family's rules are written next, and when they may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Runner {
+    due: Option<Instant>,
+    next: Option<Instant>,
+}
+
 impl State {
-    fn take(&self, slice: &EndpointSlice) {
-        let service = slice.metadata.labels.as_ref().and_then(|labels| labels.get("kubernetes.io/service-name"));
-        let Some(service) = service else { return };
+    /// Takes in what is written, and tells of which Service.
+    fn take(&self, slice: &EndpointSlice) -> Option<String> {
+        let service = slice.metadata.labels.as_ref().and_then(|labels| labels.get("kubernetes.io/service-name"))?;
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for endpoint in &slice.endpoints {
             *counts.entry(endpoint.node_name.as_deref().unwrap_or_default()).or_default() += 1;
@@ -318,6 +354,18 @@ impl State {
         for (node, count) in counts {
             written.insert((service.clone(), node.to_owned()), count);
         }
+        Some(service.clone())
+    }
+
+    /// Shows what is written of a Service.
+    fn show(&self, service: &str) {
+        let written: Vec<_> = self
+            .written()
+            .iter()
+            .filter(|((of, _), _)| of == service)
+            .map(|(key, count)| (key.clone(), *count))
+            .collect();
+        self.shown().extend(written);
     }
 
     fn written(&self) -> MutexGuard<'_, BTreeMap<(String, String), u64>> {
