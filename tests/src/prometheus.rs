@@ -1,6 +1,7 @@
 //! A real Prometheus that scrapes agents, and its `promtool`.
 
 use std::{
+    fmt::Write as _,
     fs,
     io::Write as _,
     net::SocketAddr,
@@ -63,8 +64,10 @@ impl Prometheus {
             .arg(format!("--storage.tsdb.path={}", directory.join("data").display()))
             .arg(format!("--web.listen-address={ADDRESS}"))
             .arg("--log.level=warn");
-        let prometheus =
-            Self { process: Process::start(format!("Prometheus in {}", host.role()), &mut command)?, host: host.clone() };
+        let prometheus = Self {
+            process: Process::start(format!("Prometheus in {}", host.role()), &mut command)?,
+            host: host.clone(),
+        };
         await_condition("Prometheus", SOON, || match prometheus.process.ensure_running() {
             Ok(()) => prometheus.get("/-/ready").is_ok().then_some(Ok(())),
             Err(ended) => Some(Err(ended)),
@@ -85,7 +88,10 @@ impl Prometheus {
     ///
     /// When Prometheus does not understand it; in its words.
     pub fn query(&self, expression: &str) -> Result<Vec<Series>> {
-        let escaped: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut escaped = String::new();
+        for byte in expression.bytes() {
+            write!(escaped, "%{byte:02X}")?;
+        }
         let answer: Value = self.get(&format!("/api/v1/query?query={escaped}"))?.json()?;
         let series = answer.pointer("/data/result").and_then(Value::as_array).context("no result")?;
         series

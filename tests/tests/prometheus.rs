@@ -83,10 +83,11 @@ fn a_real_prometheus_reads_a_whole_drain() -> Result<()> {
     let _account = aya::sys::enable_stats(aya::sys::Stats::RunTime)?;
     let _server = Server::start(&pair.pod, ServerConfig::default())?;
     let agent = Agent::start(&pair.pod, AgentConfig::default().env("LASTSYN_DRAIN_QUIET_PERIOD", "3s"))?;
-    let prometheus = Prometheus::start(&pair.client, &[pair.targets(agent::PORT)[0]], &of_the_chart("rules/lastsyn.yaml"))?;
+    let prometheus =
+        Prometheus::start(&pair.client, &[pair.targets(agent::PORT)[0]], &of_the_chart("rules/lastsyn.yaml"))?;
     let is = |query: &str, value: f64| -> Result<()> {
         await_condition(query, SOON, || match prometheus.query(query) {
-            Ok(series) => series.iter().any(|series| series.value == value).then_some(Ok(())),
+            Ok(series) => series.iter().any(|series| (series.value - value).abs() < 1e-9).then_some(Ok(())),
             Err(error) => Some(Err(error)),
         })
         .and_then(|outcome| outcome)
@@ -105,8 +106,9 @@ fn a_real_prometheus_reads_a_whole_drain() -> Result<()> {
 
     // Read after the drain's end, as that is there: every metric, and the values that the verdict tells.
     for (family, at) in [("IPv4", 0), ("IPv6", 1)] {
-        let told = verdict.pointer(&format!("/listeners/0/families/{at}/new")).and_then(Value::as_f64).context("new")?;
-        ensure!(told == 1.0, "{verdict:#}");
+        let told =
+            verdict.pointer(&format!("/listeners/0/families/{at}/new")).and_then(Value::as_f64).context("new")?;
+        ensure!((told - 1.0).abs() < 1e-9, "{verdict:#}");
         is(&format!("lastsyn_attempts_total{{port=\"80\",family=\"{family}\",class=\"new\"}}"), told)?;
     }
     let took = verdict["durationMs"].as_f64().context("no duration")? / 1000.0;

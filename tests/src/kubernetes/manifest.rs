@@ -7,7 +7,7 @@ use super::{Api, Refused};
 use crate::manifests;
 
 /// The kinds that manifests here have: group and version, plural, and whether they belong into a namespace.
-const KINDS: [(&str, &str, &str, bool); 20] = [
+const KINDS: [(&str, &str, &str, bool); 21] = [
     ("Namespace", "api/v1", "namespaces", false),
     ("Pod", "api/v1", "pods", true),
     ("Service", "api/v1", "services", true),
@@ -27,6 +27,7 @@ const KINDS: [(&str, &str, &str, bool); 20] = [
     ("CustomResourceDefinition", "apis/apiextensions.k8s.io/v1", "customresourcedefinitions", false),
     ("PodMonitor", "apis/monitoring.coreos.com/v1", "podmonitors", true),
     ("ServiceMonitor", "apis/monitoring.coreos.com/v1", "servicemonitors", true),
+    ("PrometheusRule", "apis/monitoring.coreos.com/v1", "prometheusrules", true),
     ("EnvoyProxy", "apis/gateway.envoyproxy.io/v1alpha1", "envoyproxies", true),
 ];
 

@@ -236,7 +236,8 @@ impl Rounds {
 
     /// What is still to be seen of a family's nodes; `None`: nobody asks.
     pub fn wants(&self, family: Family) -> Option<Wants> {
-        let of_family = || self.calls.values().filter_map(|call| Some((call.after.get(&family)?, call.at + call.stand)));
+        let of_family =
+            || self.calls.values().filter_map(|call| Some((call.after.get(&family)?, call.at + call.stand)));
         let after = of_family().map(|(after, _)| *after).max()?;
         let stand = of_family().map(|(_, stand)| stand).max()?;
         Some(Wants { after, stand })
