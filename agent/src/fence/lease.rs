@@ -181,11 +181,6 @@ impl Held {
         self.lost = true;
     }
 
-    /// Whether another has taken it.
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost
-    }
-
     /// Whether it may be held by another by now: nothing is to be written before it has been renewed.
     pub(super) fn has_expired(&self) -> bool {
         self.lost || Instant::now() >= self.until

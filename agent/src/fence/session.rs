@@ -157,9 +157,9 @@ impl Session {
         lease.release(&client, &held).await;
     }
 
-    /// Whether another replica serves. An API server that does not answer is no reason to give up what the nodes have shown.
+    /// Whether another replica may serve. One that cannot renew its Lease has no answers either: they take a list of nodes.
     pub(super) fn is_over(&self) -> bool {
-        self.held.is_lost()
+        self.held.has_expired()
     }
 
     /// The next thing that was seen, or that a task has to say.

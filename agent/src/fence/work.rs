@@ -214,7 +214,7 @@ impl Work {
                 break true;
             }
             if session.is_over() {
-                tracing::warn!("the Lease is lost: another replica serves");
+                tracing::warn!("the Lease is lost, or could not be renewed in time: another replica serves, or may");
                 break true;
             }
             let due = session.due(&self.rounds, now);
