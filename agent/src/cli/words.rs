@@ -105,6 +105,19 @@ pub fn seconds(millis: u64) -> String {
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// A condition's name, as a heading has it.
+pub fn condition_name(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Floor => "minimum wait",
+        Condition::Quiet => "new connections",
+        Condition::Retry => "retries",
+        Condition::Handshakes => "handshakes",
+        Condition::Connections => "connections",
+        Condition::Routing => "routing",
+        Condition::LoadBalancer => "load balancer",
+    }
+}
+
 fn condition(condition: Condition) -> &'static str {
     match condition {
         Condition::Floor => "the minimum wait",

@@ -3,7 +3,7 @@
 use crate::{
     config::Config,
     core::{clock::Monotonic, drain::Core, event::Evidence, settings::Settings},
-    drive::evidence::Reader,
+    drive::{evidence::Reader, look},
     report::{Recorder, course::Pod},
 };
 
@@ -25,7 +25,7 @@ impl Course {
     pub(super) fn follow(&mut self, core: &Core, now: Monotonic) {
         if let (Some(span), Some(view)) = (core.drain_span(), core.drain_view(now)) {
             self.recorder.holding(span.started, &view.holding, now);
-            self.recorder.nodes(core.node_tally(), now);
+            self.recorder.nodes(look::nodes(core.node_tally()), now);
         }
     }
 

@@ -94,7 +94,7 @@ fn status(agent: Seen<'_>, started: Monotonic, now: Monotonic) -> Status {
 }
 
 /// As verdicts tell them.
-fn nodes(tally: Tally) -> Nodes {
+pub(super) fn nodes(tally: Tally) -> Nodes {
     Nodes {
         total: tally.total(),
         confirmed: tally.confirmed,

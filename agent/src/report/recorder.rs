@@ -8,7 +8,6 @@ use super::{
 };
 use crate::core::{
     clock::{Monotonic, millis},
-    confirm::Tally,
     event::PortAttempts,
     journal::Transition,
     listener::{Family, Port},
@@ -84,16 +83,8 @@ impl Recorder {
     }
 
     /// How the nodes stand now.
-    pub fn nodes(&mut self, tally: Tally, now: Monotonic) {
+    pub fn nodes(&mut self, nodes: Nodes, now: Monotonic) {
         let Some(course) = self.under_way() else { return };
-        let nodes = Nodes {
-            total: tally.total(),
-            confirmed: tally.confirmed,
-            assumed: tally.assumed,
-            waited: tally.waited,
-            pending: tally.pending,
-            unobservable: tally.unobservable,
-        };
         let before = course.nodes.last().map_or(Nodes::default(), |last| last.nodes);
         if nodes == before {
             return;

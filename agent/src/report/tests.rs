@@ -12,7 +12,6 @@ use crate::{
     core::{
         clock::Monotonic,
         cluster::{PortName, ServiceName},
-        confirm::Tally,
         event::{Attempts as OfClass, ByFamily, CallerId, PortAttempts, Tally as Count},
         journal::Transition,
         listener::{Family, Port},
@@ -87,9 +86,9 @@ fn a_course_has_what_held_and_what_came_and_what_happened() {
     recorder.sample(&totals(5), [Family::V4], at(1));
     assert_eq!(recorder.next_sample(), Some(at(101)));
     recorder.sample(&totals(8), [Family::V4], at(350));
-    recorder.nodes(Tally { pending: 3, ..Tally::default() }, at(30));
-    recorder.nodes(Tally { pending: 3, ..Tally::default() }, at(40));
-    recorder.nodes(Tally { confirmed: 3, ..Tally::default() }, at(900));
+    recorder.nodes(Nodes { pending: 3, ..Nodes::default() }, at(30));
+    recorder.nodes(Nodes { pending: 3, ..Nodes::default() }, at(40));
+    recorder.nodes(Nodes { confirmed: 3, ..Nodes::default() }, at(900));
     for name in ["http", "admin"] {
         let (service, port, family) = route(name);
         recorder.happened(at(400), &Transition::Withdrawn(service, port, family));
@@ -133,7 +132,7 @@ fn a_course_stays_small_whatever_comes() {
             let now = started + std::time::Duration::from_millis(round * 10);
             let holding: &[Condition] = if round % 2 == 0 { &[Condition::Quiet] } else { &[] };
             recorder.holding(started, holding, now);
-            recorder.nodes(Tally { pending: round, ..Tally::default() }, now);
+            recorder.nodes(Nodes { pending: round, ..Nodes::default() }, now);
             recorder.happened(now, &Transition::CallerJoined(CallerId(round)));
             recorder.sample(&totals(round), [Family::V4], now);
         }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Report, bins::merged, course::About, sleeps::sleeps};
 use crate::{
     cli::words::{self, seconds},
-    core::verdict::{Condition, Nodes},
+    core::verdict::Nodes,
 };
 
 /// How many columns a lane of attempts has.
@@ -31,7 +31,7 @@ pub fn text(report: &Report) -> String {
     line("What held it".to_owned());
     for held in &report.conditions {
         let spans = held.spans.iter().map(|(from, to)| format!("{} to {}", seconds(*from), seconds(*to)));
-        line(format!("  {:<16} {}", name(held.condition), spans.collect::<Vec<_>>().join(", ")));
+        line(format!("  {:<16} {}", words::condition_name(held.condition), spans.collect::<Vec<_>>().join(", ")));
     }
     let every = report.attempts.every_ms;
     let longest = report.attempts.lanes.iter().map(|lane| lane.counting.len()).max().unwrap_or(0);
@@ -80,19 +80,6 @@ pub(super) fn whose(report: &Report) -> String {
         ("", name, "") => name.to_owned(),
         (namespace, name, "") => format!("{namespace}/{name}"),
         (namespace, name, node) => format!("{namespace}/{name} on node {node}"),
-    }
-}
-
-/// A condition's name.
-pub(super) fn name(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Floor => "minimum wait",
-        Condition::Quiet => "new connections",
-        Condition::Retry => "retries",
-        Condition::Handshakes => "handshakes",
-        Condition::Connections => "connections",
-        Condition::Routing => "routing",
-        Condition::LoadBalancer => "load balancer",
     }
 }
 

@@ -4,7 +4,7 @@ use super::{aligned, who, words};
 use crate::{
     core::{
         class::Class,
-        verdict::{Condition, FamilyCounts, Listener, Nodes},
+        verdict::{FamilyCounts, Listener, Nodes},
     },
     server::status::{ConditionStatus, DrainStatus, State, Status},
 };
@@ -84,23 +84,16 @@ pub(super) fn conditions(drain: &DrainStatus) -> Vec<Line> {
             (true, None) => format!("holds {since}"),
             (true, Some(left)) => format!("holds {since}, {} left", tenths(left)),
         };
-        vec![condition.rule.clone(), name(condition.condition).to_owned(), state, condition.waits_for.clone()]
+        vec![
+            condition.rule.clone(),
+            words::condition_name(condition.condition).to_owned(),
+            state,
+            condition.waits_for.clone(),
+        ]
     };
     let rows: Vec<Vec<String>> = drain.conditions.iter().map(row).collect();
     let tones = drain.conditions.iter().map(|condition| if condition.holds { Tone::Waits } else { Tone::Good });
     tones.zip(aligned(&rows)).collect()
-}
-
-fn name(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Floor => "minimum wait",
-        Condition::Quiet => "new connections",
-        Condition::Retry => "retries",
-        Condition::Handshakes => "handshakes",
-        Condition::Connections => "connections",
-        Condition::Routing => "routing",
-        Condition::LoadBalancer => "load balancer",
-    }
 }
 
 fn nodes(nodes: Nodes) -> Line {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{escape, tables::table};
 use crate::{
-    cli::words::seconds,
+    cli::words::{self, seconds},
     core::verdict::Nodes,
     report::{Report, bins::merged, course::About, text},
 };
@@ -88,12 +88,17 @@ pub(super) fn held(report: &Report) -> String {
     let mut plot = Plot::new(report);
     let mut rows = Vec::new();
     for held in &report.conditions {
-        let base = plot.lane(text::name(held.condition), 24);
+        let base = plot.lane(words::condition_name(held.condition), 24);
         let mut path = String::new();
         for (from, to) in &held.spans {
             let (x, width) = (plot.x(*from), tenths(plot.tenths(*to).saturating_sub(plot.tenths(*from)).max(10)));
             write!(path, "M{x} {}h{width}v14h-{width}z", base - 18).ok();
-            rows.push(vec![text::name(held.condition).to_owned(), seconds(*from), seconds(*to), seconds(to - from)]);
+            rows.push(vec![
+                words::condition_name(held.condition).to_owned(),
+                seconds(*from),
+                seconds(*to),
+                seconds(to - from),
+            ]);
         }
         plot.draw(format_args!("<path fill=\"var(--holds)\" d=\"{path}\"/>"));
     }
