@@ -45,7 +45,7 @@ fn the_bound_is_that_of_the_pod_s_grace_period() -> Result<()> {
     known.agent.process().wait_for_line("the pod has been read", SOON)?;
     unknown.agent.process().wait_for_line("the pod's grace period and probes are not known", SOON)?;
     for workload in [&known, &unknown] {
-        workload.await_no_api_connection(SOON)?;
+        workload.await_no_api_connection(cluster, SOON)?;
         let log = workload.agent.process().text(Stream::Error);
         let said = log.matches("grace_period").count() + log.matches("are not known").count();
         ensure!(said == 1, "it is said once:\n{log}");

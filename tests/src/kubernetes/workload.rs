@@ -79,15 +79,23 @@ impl Workload {
         Ok(Self { agent, server, pod })
     }
 
-    /// Waits until the agent has no connection to the API server.
+    /// Waits until the agent has no connection to the API server, for either of the two: what the server has sent before it
+    /// knows that a connection has ended still comes to the pod.
     ///
     /// # Errors
     ///
-    /// When it has one for longer than that.
-    pub fn await_no_api_connection(&self, within: Duration) -> Result<()> {
-        let is_one = |one: &Socket| one.remote.port() == API_PORT && one.state != SocketState::TimeWait;
+    /// When there is one for longer than that.
+    pub fn await_no_api_connection(&self, cluster: &Cluster, within: Duration) -> Result<()> {
+        let lasts = |one: &Socket| one.state != SocketState::TimeWait;
+        let of_agent = |one: &Socket| one.remote.port() == API_PORT && lasts(one);
+        let of_server = |one: &Socket| {
+            let is_ours = self.pod.addresses().contains(&one.remote.ip().to_canonical());
+            one.local.port() == API_PORT && is_ours && lasts(one)
+        };
+        let none =
+            |host, is_one: &dyn Fn(&Socket) -> bool| tcp_sockets(host).is_ok_and(|sockets| !sockets.iter().any(is_one));
         await_condition(&format!("no connection of {} to the API server", self.pod.name()), within, || {
-            tcp_sockets(self.pod.host()).is_ok_and(|sockets| !sockets.iter().any(is_one))
+            none(self.pod.host(), &of_agent) && none(cluster.outside(), &of_server)
         })
     }
 

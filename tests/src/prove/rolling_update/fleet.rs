@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow, ensure};
 use crate::{
     AgentConfig, Server,
     clock::monotonic_now,
-    kubernetes::{Amount, ApiTraffic, Ended, KubePod, Scene, Workload},
+    kubernetes::{Amount, ApiTraffic, Cluster, Ended, KubePod, Scene, Workload},
 };
 
 /// From an agent's start until it has read its pod, on a machine that is busy with its siblings.
@@ -48,9 +48,9 @@ impl Old {
     }
 
     /// From here on it is at rest.
-    fn rest(&mut self) -> Result<()> {
+    fn rest(&mut self, cluster: &Cluster) -> Result<()> {
         self.workload.agent.process().wait_for_line("the pod has been read", START)?;
-        self.workload.await_no_api_connection(START)?;
+        self.workload.await_no_api_connection(cluster, START)?;
         self.rest = self.traffic.so_far()?;
         self.rests_since = monotonic_now();
         Ok(())
@@ -74,7 +74,7 @@ pub(super) fn start_old(scene: &Scene, count: usize) -> Result<Vec<Old>> {
     let mut all = side_by_side(scene.cluster.nodes().len(), count, |number| Old::start(scene, number))?;
     for old in &mut all {
         scene.await_routes(&old.workload.pod)?;
-        old.rest()?;
+        old.rest(&scene.cluster)?;
     }
     Ok(all)
 }
