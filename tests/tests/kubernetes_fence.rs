@@ -8,9 +8,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
-    AgentConfig, await_condition,
+    AgentConfig, agent, await_condition,
     kubernetes::{ClusterConfig, Ended, Fence, Mode, PORT, PodSpec, Right, Scene, Workload},
     openmetrics::{Metrics, documented},
+    process::Stream,
     prove::{fence, frozen_node, wait_until},
 };
 use serde_json::{Value, json};
@@ -72,6 +73,12 @@ fn a_calm_drain_ends_routed_away(mode: Mode) -> Result<()> {
     let status = fence.status(workload.pod.host())?;
     let nodes = status["nodes"].as_array().context("nodes")?;
     ensure!(nodes.len() == 6 && nodes.iter().all(|node| node["lag"]["count"].as_u64() >= Some(2)), "{status:#}");
+    // As people ask for it.
+    let place = format!("http://{}", fence.address());
+    let asked = agent::subcommand(workload.pod.host(), "fence", ["status", "--fence", &place])?;
+    asked.wait_for_success(HOOK)?;
+    let table = asked.text(Stream::Output);
+    ensure!(table.contains("serves") && table.matches("IPv6").count() == 3, "{table}");
     let metrics = fence.get(workload.pod.host(), "/metrics")?.body;
     let metrics = Metrics::parse(&metrics).with_context(|| metrics.clone())?;
     ensure!(metrics.value("lastsyn_fence_questions_total") >= Some(1.0), "{metrics:#?}");
