@@ -17,4 +17,5 @@ pub mod report;
 pub mod sensor;
 pub mod server;
 pub mod sockets;
+pub mod state;
 pub mod telemetry;

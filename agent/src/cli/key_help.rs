@@ -122,6 +122,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("server.address", "Where the agent answers HTTP"),
     ("server.hookFrom", "Who may call the hook over HTTP: pod, or node: kubelet's httpGet hook too"),
     ("server.socket", "Unix socket with the same answers; \"\": none"),
+    ("state.path", "Where the courses of the last drains are kept for an agent that is started again; \"\": nowhere"),
 ];
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod model;
 mod networks;
 mod origin;
 mod place;
+mod place_of_file;
 mod ports;
 mod probes;
 mod proxy;
@@ -33,8 +34,8 @@ pub use self::{
     fence::{Fence, FenceCallers, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
     model::{
-        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, Drain, HookFrom, Listeners, Log, LogFormat,
-        MaxWait, Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, Watch,
+        AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, DEFAULT_STATE, Drain, HookFrom, Listeners, Log,
+        LogFormat, MaxWait, Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, State, Watch,
     },
     networks::{Network, NetworkError},
     origin::{FileOrigin, Origin, Setting},

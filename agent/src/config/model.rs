@@ -12,7 +12,7 @@ use super::{
     duration,
     fence::Fence,
     networks::{self, Network},
-    ports,
+    place_of_file, ports,
     probes::Probes,
     proxy::{Proxy, Readiness},
     routing::{LoadBalancer, Pod, Routing},
@@ -29,6 +29,9 @@ pub const DEFAULT_PORT: u16 = 19480;
 
 /// The agent's unix socket where nothing else is said.
 pub const DEFAULT_SOCKET: &str = "/run/lastsyn/hook.sock";
+
+/// The state file where nothing else is said.
+pub const DEFAULT_STATE: &str = "/run/lastsyn/state.json";
 
 /// The agent's whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +61,8 @@ pub struct Config {
     pub report: Report,
     /// Where the agent answers.
     pub server: Server,
+    /// What is kept for an agent that comes after this one.
+    pub state: State,
     /// What it logs.
     pub log: Log,
 }
@@ -251,6 +256,17 @@ pub enum HookFrom {
     Node,
 }
 
+/// `state`: what is kept for an agent that comes after this one in the same pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct State {
+    /// The file with the courses of the last drains, at most 1 MiB; `""` is none. Default `/run/lastsyn/state.json`. It is to be on a
+    /// volume that outlives the agent's container, and not the pod; without such a volume the courses go with the agent. Nothing
+    /// is decided by it.
+    #[serde(with = "place_of_file")]
+    pub path: Option<PathBuf>,
+}
+
 /// `log`: what the agent logs, on standard error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -337,7 +353,7 @@ impl<'de> Deserialize<'de> for MaxWait {
     }
 }
 
-// === impl Sensor, Server, Log ===
+// === impl Sensor, Server, State, Log ===
 
 impl Default for Sensor {
     fn default() -> Self {
@@ -352,6 +368,12 @@ impl Default for Server {
             socket: Some(DEFAULT_SOCKET.into()),
             hook_from: HookFrom::Pod,
         }
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { path: Some(DEFAULT_STATE.into()) }
     }
 }
 

@@ -40,6 +40,7 @@ use crate::{
     proxy,
     sensor::{InterfaceError, Interfaces, LinkChanges, Scope, SelectError, Selected, Setting, told},
     server::{self, ServeError},
+    state::Keeper,
     telemetry::{log::LevelHandle, metrics::Metrics},
 };
 
@@ -141,6 +142,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         core: Core::new(settings.clone(), now),
         course: Course::new(&config, settings),
         events: PodEvents::of(&config),
+        state: Keeper::start(config.state.path.clone(), Arc::clone(&metrics)),
         cluster,
         reader,
         probes: config.listeners.probes.clone(),
@@ -156,13 +158,13 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         told: 0,
         refused_told: 0,
     };
-    let events = agent.drive(requests, terminate, interrupt, link_changes).await;
+    let (events, state) = agent.drive(requests, terminate, interrupt, link_changes).await;
     let told = async {
         if let Some(mut events) = events {
             events.finish(GOODBYE).await;
         }
     };
-    tokio::join!(server.stop(GOODBYE), told);
+    tokio::join!(server.stop(GOODBYE), told, state.finish(GOODBYE));
     Ok(())
 }
 
@@ -183,6 +185,8 @@ struct Agent {
     course: Course,
     /// Tells of drains in the cluster, where that is wanted.
     events: Option<PodEvents>,
+    /// Keeps their courses for the agent after this one.
+    state: Keeper,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
@@ -202,7 +206,7 @@ impl Agent {
         mut terminate: Signal,
         mut interrupt: Signal,
         mut link_changes: LinkChanges,
-    ) -> Option<PodEvents> {
+    ) -> (Option<PodEvents>, Keeper) {
         self.handle(Event::Clock);
         loop {
             self.follow_sources();
@@ -215,7 +219,7 @@ impl Agent {
                 self.tell();
             }
             if stop {
-                return self.events;
+                return (self.events, self.state);
             }
             let due = self.core.poll_timeout();
             let timer = due.map(|due| instant(due - COARSE));
@@ -227,6 +231,7 @@ impl Agent {
                 _ = interrupt.recv() => self.handle(Event::Terminate),
                 events = cluster::events(&mut self.cluster) => self.cluster_says(events),
                 (phase, outcome) = self.teller.next() => self.handle(Event::Told(phase, outcome)),
+                reports = self.state.earlier() => self.course.recorder.earlier(reports),
                 () = link_changes.next() => self.read(Depth::Listeners).await,
                 () = sleep_until(watchdog.unwrap_or_else(Instant::now)), if watchdog.is_some() => {
                     self.read(Depth::Listeners).await;

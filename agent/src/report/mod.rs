@@ -22,6 +22,6 @@ pub mod text;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use course::Report;
+pub use course::{FORMAT, Report};
 pub use fit::{LINE_LIMIT, line};
 pub use recorder::Recorder;

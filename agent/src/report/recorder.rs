@@ -29,6 +29,8 @@ const AFTER_END: u64 = 60_000;
 #[derive(Debug)]
 pub struct Recorder {
     pod: Pod,
+    /// Of an agent before this one.
+    earlier: Vec<Report>,
     courses: VecDeque<Course>,
 }
 
@@ -69,7 +71,13 @@ pub struct Standing {
 impl Recorder {
     /// Nothing is kept yet.
     pub fn new(pod: Pod) -> Self {
-        Self { pod, courses: VecDeque::new() }
+        Self { pod, earlier: Vec::new(), courses: VecDeque::new() }
+    }
+
+    /// What an agent before this one has told of the drains of this pod, oldest first.
+    pub fn earlier(&mut self, mut reports: Vec<Report>) {
+        reports.retain(|report| report.pod == self.pod);
+        self.earlier = reports;
     }
 
     /// A drain is under way since `started`, and these conditions hold it now.
@@ -159,7 +167,7 @@ impl Recorder {
         course.verdict = Some(verdict);
     }
 
-    /// The reports of the drains that have ended, oldest first. `completed` is the last one's verdict with what came after it.
+    /// The reports of the last drains that have ended, oldest first. `completed` is the last one's verdict with what came after it.
     pub fn reports(&self, completed: Option<Verdict>) -> Vec<Report> {
         let ended = || self.courses.iter().filter(|course| course.verdict.is_some());
         let mut reports: Vec<Report> = ended().filter_map(|course| course.report(&self.pod)).collect();
@@ -168,6 +176,8 @@ impl Recorder {
         {
             last.verdict = completed;
         }
+        reports.splice(..0, self.earlier.iter().cloned());
+        reports.drain(..reports.len().saturating_sub(DRAINS));
         reports
     }
 

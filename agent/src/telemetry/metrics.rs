@@ -46,6 +46,9 @@ mod cluster;
 mod connections;
 mod kernel;
 mod process;
+mod state;
+
+pub use state::{StateRead, StateWrite};
 
 type GaugeF64 = Gauge<f64, AtomicU64>;
 
@@ -68,6 +71,7 @@ pub struct Metrics {
     kernel: kernel::KernelMetrics,
     process: process::ProcessMetrics,
     cluster: cluster::ClusterMetrics,
+    state: state::StateMetrics,
 }
 
 /// `443`, or `443/udp`.
@@ -174,6 +178,7 @@ impl Metrics {
         );
         let kernel = kernel::KernelMetrics::new(registry);
         let cluster = cluster::ClusterMetrics::new(registry);
+        let state = state::StateMetrics::new(registry);
         registry.register("build", "The agent's version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let process = process::ProcessMetrics::new(&mut whole);
         Self {
@@ -194,6 +199,7 @@ impl Metrics {
             kernel,
             process,
             cluster,
+            state,
         }
     }
 
@@ -215,6 +221,16 @@ impl Metrics {
     /// The kernel's evidence was read, which took this long.
     pub fn evidence_read(&self, took: Duration) {
         self.kernel.evidence_read(took);
+    }
+
+    /// The state file has been read.
+    pub fn state_read(&self, result: StateRead) {
+        self.state.read(result);
+    }
+
+    /// It has been written, or has not.
+    pub fn state_written(&self, result: StateWrite) {
+        self.state.written(result);
     }
 
     /// A drain has ended.

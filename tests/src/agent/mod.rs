@@ -27,6 +27,8 @@ pub const PORT: u16 = 19_480;
 
 /// The key of the path of the agent's unix socket.
 const SOCKET: &str = "LASTSYN_SERVER_SOCKET";
+/// The key of the path of its state file, which it has only where a test says so: agents of other hosts are on this machine too.
+const STATE: &str = "LASTSYN_STATE_PATH";
 /// Evidence that is not older the agent shows again to whoever looks (`FRESH` in its `drive/run/serve.rs`), and a little more.
 const SHOWN_AGAIN: Duration = Duration::from_millis(25);
 /// How long the agent may take to answer anything but a drain.
@@ -36,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Default)]
 pub struct AgentConfig {
     /// Its environment, such as `LASTSYN_DRAIN_QUIET_PERIOD`: the only keys of that prefix that it gets, besides a unix
-    /// socket in the lab's directory.
+    /// socket in the lab's directory, and no state file.
     pub env: Vec<(String, String)>,
     /// Arguments after `lastsyn run`.
     pub args: Vec<String>,
@@ -283,7 +285,7 @@ pub(crate) fn command(host: &Host, through: &[String], binary: &PathBuf) -> Resu
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("LASTSYN_")) {
         command.env_remove(key);
     }
-    command.env(SOCKET, socket(host));
+    command.env(SOCKET, socket(host)).env(STATE, "");
     Ok(command)
 }
 

@@ -6,7 +6,9 @@ use crate::{
     cluster::pod_events::Happening,
     config::format_duration,
     core::{journal::Transition, verdict::Verdict},
+    drive::clock,
     report::{self, Report},
+    state::State,
 };
 
 impl Agent {
@@ -27,6 +29,7 @@ impl Agent {
         if stop {
             log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
             self.log_report("the drain's course, with what came after it");
+            self.keep(None);
         }
     }
 
@@ -43,6 +46,14 @@ impl Agent {
             log_verdict(&verdict, verdict.reason.name());
             self.tell_cluster(Happening::ended(&verdict, &words::verdict(&verdict)));
             self.log_report("the drain's course; lastsyn report shows it");
+            self.keep(None);
+        }
+    }
+
+    /// Has the courses kept for the agent after this one; `under_way` is when the drain began that is.
+    fn keep(&self, under_way: Option<String>) {
+        if self.state.is_wanted() {
+            self.state.write(State { reports: self.reports(), under_way });
         }
     }
 
@@ -69,6 +80,7 @@ impl Agent {
         let journal = self.core.journal();
         let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
         let kept = journal.entries().count();
+        let mut began = false;
         for entry in journal.entries().skip(kept.saturating_sub(new)) {
             if entry.what == Transition::WatchBehind {
                 self.metrics.watch_was_behind();
@@ -78,9 +90,13 @@ impl Agent {
                 let bound = self.core.drain_span().map(|span| span.bound.since(span.started));
                 events.tell(Happening::started(&bound.map_or_else(|| "its bound".to_owned(), format_duration)));
             }
+            began |= matches!(entry.what, Transition::DrainStarted(_));
             tracing::info!("{}", entry.what);
         }
         self.logged = journal.recorded();
+        if began && let Some(view) = self.core.drain_view(clock::now()) {
+            self.keep(Some(view.started_at));
+        }
     }
 }
 
