@@ -12,6 +12,7 @@ pub mod drive;
 pub mod fence;
 mod netfilter;
 mod netlink;
+pub mod observe;
 pub mod proxy;
 pub mod report;
 pub mod sensor;

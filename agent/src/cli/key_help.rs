@@ -55,6 +55,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ),
     ("log.format", "json or text"),
     ("log.level", "trace, debug, info, warn, error or off; also per target: info,lastsyn::sensor=debug"),
+    (
+        "mode",
+        "drain, or observe: no hook is held and nobody is told anything; only how long new connections keep coming is measured",
+    ),
     ("pod.hostIps", "The node's addresses (status.hostIPs), where its healthCheckNodePort is asked"),
     ("pod.ips", "The pod's addresses (status.podIPs); none: those of the network namespace"),
     ("pod.name", "The pod's name (metadata.name)"),

@@ -12,7 +12,10 @@ use super::{
     exit::Exit,
     output::{remark, result},
 };
-use crate::report::{Report, find, html, text};
+use crate::{
+    observe::{self, Observation},
+    report::{Report, find, html, text},
+};
 
 /// More than any log of one pod's agent; a file that is larger is another.
 const MOST: u64 = 256 * 1024 * 1024;
@@ -26,7 +29,12 @@ pub(super) fn main(matches: &ArgMatches) -> Exit {
             return Exit::Failed;
         }
     };
-    let reports = find::reports(&String::from_utf8_lossy(&read));
+    let log = String::from_utf8_lossy(&read);
+    let reports = find::reports(&log);
+    let observations = observe::find::observations(&log);
+    if reports.is_empty() && !observations.is_empty() {
+        return observed(&observations, matches.get_one::<PathBuf>("html").is_some());
+    }
     let Some(last) = reports.last() else {
         remark(format_args!(
             "report: no drain's report is in {}; it is in the agent's log when a drain has ended, and in GET /v1/report",
@@ -52,6 +60,20 @@ pub(super) fn main(matches: &ArgMatches) -> Exit {
             Exit::Done
         }
     }
+}
+
+/// What agents with `mode: observe` have seen.
+fn observed(observations: &[Observation], page: bool) -> Exit {
+    if page {
+        remark("report: there is no page of what was observed; it is text");
+        return Exit::Usage;
+    }
+    let mut text: Vec<String> = observations.iter().map(observe::text::text).collect();
+    if observations.len() > 1 {
+        text.extend(observe::text::together(observations));
+    }
+    result(text.join("\n").trim_end());
+    Exit::Done
 }
 
 fn page(report: &Report, to: &PathBuf) -> Exit {

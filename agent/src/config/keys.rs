@@ -185,6 +185,7 @@ mod tests {
             "listeners",
             "loadBalancer",
             "log",
+            "mode",
             "pod",
             "proxy",
             "readiness",
@@ -192,6 +193,7 @@ mod tests {
             "routing",
             "sensor",
             "server",
+            "state",
         ];
         assert_eq!(inside(&[]), sections);
     }

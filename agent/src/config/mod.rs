@@ -10,6 +10,7 @@ mod file;
 mod grace;
 mod keys;
 mod layer;
+mod mode;
 mod model;
 mod networks;
 mod origin;
@@ -33,6 +34,7 @@ pub use self::{
     error::ConfigError,
     fence::{Fence, FenceCallers, FencePlace, FenceUrl},
     keys::{Key, all as keys, nearest},
+    mode::Mode,
     model::{
         AfterEnd, Config, DEFAULT_GRACE, DEFAULT_PORT, DEFAULT_SOCKET, DEFAULT_STATE, Drain, HookFrom, Listeners, Log,
         LogFormat, MaxWait, Report, ReportSources, Sensor, SensorNetwork, SensorStrategy, Server, State, Watch,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{
     duration,
     fence::Fence,
+    mode::Mode,
     networks::{self, Network},
     place_of_file, ports,
     probes::Probes,
@@ -37,6 +38,8 @@ pub const DEFAULT_STATE: &str = "/run/lastsyn/state.json";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
+    /// Whether drains are held, or terminations only watched. Default `drain`.
+    pub mode: Mode,
     /// What is watched.
     pub listeners: Listeners,
     /// When a drain ends.

@@ -16,9 +16,7 @@ pub(super) struct Course {
 impl Course {
     /// Nothing is kept yet.
     pub(super) fn new(config: &Config, settings: Settings) -> Self {
-        let crate::config::Pod { namespace, name, node_name, .. } = &config.pod;
-        let pod = Pod { namespace: namespace.clone(), name: name.clone(), node: node_name.clone() };
-        Self { recorder: Recorder::new(pod), settings }
+        Self { recorder: Recorder::new(Pod::of(config)), settings }
     }
 
     /// Follows the core: what holds the drain under way, and how the nodes stand.

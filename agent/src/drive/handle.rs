@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     core::{event::CallerId, verdict::Verdict},
     drive::look::Look,
+    observe::Observation,
     report::Report,
     sensor::Asker,
 };
@@ -31,10 +32,10 @@ pub enum Request {
     },
     /// A hook's caller went away.
     Leave(CallerId),
-    /// Somebody asks for the courses of the last drains.
+    /// Somebody asks for the courses of the last drains, and for what has been observed of the pod's termination.
     Report {
         /// Where the answer goes, oldest first.
-        answer: oneshot::Sender<Vec<Report>>,
+        answer: oneshot::Sender<(Vec<Report>, Option<Observation>)>,
     },
     /// Somebody looks.
     Look {
@@ -120,12 +121,12 @@ impl Handle {
         look.await.map_err(|oneshot::error::RecvError { .. }| Gone)
     }
 
-    /// The courses of the last drains that have ended, oldest first.
+    /// The courses of the last drains that have ended, oldest first, and what has been observed of the pod's termination.
     ///
     /// # Errors
     ///
     /// If the agent is stopping.
-    pub async fn report(&self) -> Result<Vec<Report>, Gone> {
+    pub async fn report(&self) -> Result<(Vec<Report>, Option<Observation>), Gone> {
         let (answer, reports) = oneshot::channel();
         self.ask(Request::Report { answer })?;
         reports.await.map_err(|oneshot::error::RecvError { .. }| Gone)

@@ -1,11 +1,13 @@
 //! `lastsyn run`: everything put together, and the loop.
 
 mod knock;
+mod observing;
 mod serve;
 mod tell;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
+use observing::Observing;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::{mpsc, oneshot, watch},
@@ -15,7 +17,7 @@ use tokio::{
 use crate::{
     cluster::pod_events::PodEvents,
     config::Probes,
-    config::{Config, Watch as WatchConfig},
+    config::{Config, Mode, Watch as WatchConfig},
     core::{
         clock::Monotonic,
         cluster::ClusterEvent,
@@ -37,6 +39,7 @@ use crate::{
         settings::{choice, settings},
         sources::Knockers,
     },
+    observe::Begun,
     proxy,
     sensor::{InterfaceError, Interfaces, LinkChanges, Scope, SelectError, Selected, Setting, told},
     server::{self, ServeError},
@@ -92,7 +95,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let (gate, readiness) = Gate::new(&config.readiness);
     // Before the sensor: an agent whose place is taken is not to push its programs in front of those of the one that has
     // it, which would have to count its quiet period anew.
-    let server = server::bind(&config.server, handle, known_addresses, level, Arc::clone(&metrics), readiness).await?;
+    let server = server::bind(&config, handle, known_addresses, level, Arc::clone(&metrics), readiness).await?;
     let ignored = &config.listeners.ignore_sources;
     let scope = Scope::of(config.sensor.network);
     if scope == Scope::Node && config.listeners.watch == WatchConfig::Auto {
@@ -119,6 +122,9 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
             tracing::warn!("listeners.ignoreSources is without effect: the counters do not tell sources apart");
         }
     }
+    if config.mode == Mode::Observe {
+        tracing::info!("mode is observe: no hook is held, and nobody is told anything");
+    }
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = %config.server.address,
@@ -141,7 +147,8 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
     let agent = Agent {
         core: Core::new(settings.clone(), now),
         course: Course::new(&config, settings),
-        events: PodEvents::of(&config),
+        events: PodEvents::of(&config).filter(|_| config.mode == Mode::Drain),
+        observing: Observing::new(&config),
         state: Keeper::start(config.state.path.clone(), Arc::clone(&metrics)),
         cluster,
         reader,
@@ -185,6 +192,8 @@ struct Agent {
     course: Course,
     /// Tells of drains in the cluster, where that is wanted.
     events: Option<PodEvents>,
+    /// `mode: observe`.
+    observing: Observing,
     /// Keeps their courses for the agent after this one.
     state: Keeper,
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
@@ -210,7 +219,8 @@ impl Agent {
         self.handle(Event::Clock);
         loop {
             self.follow_sources();
-            let stop = self.carry_out().await;
+            let free = self.carry_out().await;
+            let stop = self.leaves(free);
             self.course.follow(&self.core, clock::now());
             self.tell_of_late(stop);
             if self.core.journal().recorded() > self.logged {
@@ -219,16 +229,18 @@ impl Agent {
                 self.tell();
             }
             if stop {
+                self.tell_observation().await;
                 return (self.events, self.state);
             }
             let due = self.core.poll_timeout();
             let timer = due.map(|due| instant(due - COARSE));
             let watchdog = self.watchdog();
+            let staying = self.observing.until().map(instant);
             let sampling = self.sampling(due);
             tokio::select! {
                 Some(request) = requests.recv() => self.serve(request).await,
-                _ = terminate.recv() => self.handle(Event::Terminate),
-                _ = interrupt.recv() => self.handle(Event::Terminate),
+                _ = terminate.recv() => self.terminate().await,
+                _ = interrupt.recv() => self.terminate().await,
                 events = cluster::events(&mut self.cluster) => self.cluster_says(events),
                 (phase, outcome) = self.teller.next() => self.handle(Event::Told(phase, outcome)),
                 reports = self.state.earlier() => self.course.recorder.earlier(reports),
@@ -239,6 +251,7 @@ impl Agent {
                 () = sleep_until(sampling.unwrap_or_else(Instant::now)), if sampling.is_some() => {
                     self.course.sample(&self.core, &self.reader, clock::now());
                 }
+                () = sleep_until(staying.unwrap_or_else(Instant::now)), if staying.is_some() => {}
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
                     due.into_iter().for_each(clock::wait_until);
                     self.handle(Event::Clock);
@@ -354,6 +367,11 @@ impl Agent {
         let contradictions = self.knock(&evidence);
         self.cluster_says(contradictions);
         self.handle(Event::Evidence(Box::new(evidence)));
+    }
+
+    async fn terminate(&mut self) {
+        self.termination_began(Begun::Signal).await;
+        self.handle(Event::Terminate);
     }
 
     fn handle(&mut self, event: Event) {

@@ -44,6 +44,8 @@ pub(super) struct Knockers {
     drain: Option<UnderWay>,
     /// Of the last drain that has ended.
     last: Option<Sources>,
+    /// `mode: observe`: they are kept without a drain.
+    observes: bool,
 }
 
 struct UnderWay {
@@ -68,7 +70,7 @@ impl Knockers {
     /// Nothing is kept yet.
     pub(super) fn new(config: &Config) -> Self {
         let own = NodeName(config.pod.node_name.clone());
-        Self { how: config.report.sources, own, drain: None, last: None }
+        Self { how: config.report.sources, own, drain: None, last: None, observes: false }
     }
 
     /// Follows the core: begins with a drain, ends with it.
@@ -177,6 +179,28 @@ impl Knockers {
     pub(super) fn now(&mut self, reader: &Reader, now: Monotonic) -> Option<Sources> {
         self.drain.as_mut()?.read(reader);
         Some(self.telling(self.drain.as_ref()?).told(now))
+    }
+
+    /// `mode: observe`: begins to keep sources without a drain, where they are wanted and the sensor knows them.
+    pub(super) fn observe(&mut self, reader: &mut Reader) {
+        if self.how == ReportSources::Off {
+            return;
+        }
+        match reader.sensor_mut().keep_sources(true) {
+            Ok(kept) => self.observes = kept,
+            Err(why) => tracing::warn!(%why, "who sends SYNs is not kept"),
+        }
+    }
+
+    /// Those since [`observe`](Self::observe), read anew. No node is known by name: the cluster is not watched.
+    pub(super) fn observed(&self, reader: &Reader, now: Monotonic) -> Option<Sources> {
+        if !self.observes {
+            return None;
+        }
+        let kept = reader.sensor().sources();
+        let kept = kept.inspect_err(|why| tracing::warn!(%why, "who sends SYNs cannot be read")).ok()?;
+        let full = self.how == ReportSources::Full;
+        Some(Telling { kept: &kept, places: &Places::default(), before: None, full }.told(now))
     }
 
     /// Those of the last drain that has ended.

@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::{
-    listener::{Family, Port},
-    verdict::{Condition, Nodes, Verdict},
+use crate::{
+    config::Config,
+    core::{
+        listener::{Family, Port},
+        verdict::{Condition, Nodes, Verdict},
+    },
 };
 
 /// The format's number. What a later version adds, an earlier one passes over; a format that means something else gets another.
@@ -46,6 +49,14 @@ pub struct Pod {
     pub name: String,
     /// Its node.
     pub node: String,
+}
+
+impl Pod {
+    /// As the agent was told.
+    pub fn of(config: &Config) -> Self {
+        let crate::config::Pod { namespace, name, node_name, .. } = &config.pod;
+        Self { namespace: namespace.clone(), name: name.clone(), node: node_name.clone() }
+    }
 }
 
 /// When one condition held the end.

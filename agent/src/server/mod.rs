@@ -26,13 +26,14 @@ use crate::{
 ///
 /// If the address cannot be had. A unix socket that cannot is only warned of: the hook finds the agent over TCP.
 pub async fn bind(
-    config: &config::Server,
+    config: &config::Config,
     handle: Handle,
     addresses: watch::Receiver<Vec<IpAddr>>,
     level: LevelHandle,
     metrics: Arc<Metrics>,
     readiness: readiness::Readiness,
 ) -> Result<Server, ServeError> {
-    let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness, config.hook_from);
-    listen::start(config, &routes::router(state), addresses, listen::AGENT).await
+    let hook = (config.mode == config::Mode::Drain).then_some(config.server.hook_from);
+    let state = routes::AppState::new(handle, addresses.clone(), level, metrics, readiness, hook);
+    listen::start(&config.server, &routes::router(state), addresses, listen::AGENT).await
 }

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     config::HookFrom,
     drive::{Gone, Handle, Look},
+    observe::find,
     telemetry::{
         log::LevelHandle,
         metrics::{self, Metrics},
@@ -52,7 +53,8 @@ pub(super) struct AppState {
     level: LevelHandle,
     scrapes: Scrapes,
     readiness: Readiness,
-    hook_from: HookFrom,
+    /// Who may call the hook; `None` where none is held.
+    hook_from: Option<HookFrom>,
 }
 
 impl AppState {
@@ -62,7 +64,7 @@ impl AppState {
         level: LevelHandle,
         metrics: Arc<Metrics>,
         readiness: Readiness,
-        hook_from: HookFrom,
+        hook_from: Option<HookFrom>,
     ) -> Self {
         Self { handle, addresses, level, scrapes: Scrapes::of(metrics), readiness, hook_from }
     }
@@ -107,6 +109,7 @@ enum Failure {
     Stuck,
     NotThePod,
     NotTheNode,
+    Observes,
     Level(String),
 }
 
@@ -139,6 +142,10 @@ impl IntoResponse for Failure {
                              them; use the exec hook `lastsyn drain`";
                 (StatusCode::FORBIDDEN, error.to_owned())
             }
+            Self::Observes => {
+                let error = "mode is observe: this agent holds no hook; `lastsyn drain` holds to its own bound";
+                (StatusCode::CONFLICT, error.to_owned())
+            }
             Self::Level(error) => (StatusCode::BAD_REQUEST, error),
         };
         (status, Json(json!({ "error": error }))).into_response()
@@ -170,10 +177,11 @@ async fn only_who_may_call_the_hook(
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
+    let Some(hook_from) = state.hook_from else { return Err(Failure::Observes) };
     if peer.is_the_pod(&state.addresses.borrow()) {
         return Ok(next.run(request).await);
     }
-    let refused = match state.hook_from {
+    let refused = match hook_from {
         HookFrom::Pod => Failure::NotThePod,
         HookFrom::Node if state.is_of_this_node(peer).await? => {
             may_last.allow();
@@ -219,10 +227,14 @@ async fn status(State(state): State<AppState>) -> Result<Response, Failure> {
     Ok(Json(Status { connections, ..look.status }).into_response())
 }
 
-/// The courses of the last drains that have ended, oldest first.
+/// The courses of the last drains that have ended, oldest first; with `mode: observe`, what has been observed so far.
 async fn report(State(state): State<AppState>) -> Result<Response, Failure> {
-    let reports = timeout(STUCK, state.handle.report()).await??;
-    Ok(Json(json!({ "reports": reports })).into_response())
+    let (reports, observation) = timeout(STUCK, state.handle.report()).await??;
+    let mut answer = json!({ "reports": reports });
+    if let (Some(observation), Some(fields)) = (observation, answer.as_object_mut()) {
+        fields.insert(find::FIELD.to_owned(), json!(observation));
+    }
+    Ok(Json(answer).into_response())
 }
 
 async fn show_metrics(State(state): State<AppState>) -> Result<Response, Failure> {

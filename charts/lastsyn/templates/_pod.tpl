@@ -1,9 +1,12 @@
 {{/*
 The server's hook, for the `lifecycle` of every container that listens. Its own bound is a second longer than the agent's, so that
-of a drain that reaches it the agent's verdict is told; the second is of `stopReserve`.
+of a drain that reaches it the agent's verdict is told; the second is of `stopReserve`. With `config.mode: observe` there is none.
 */}}
 {{- define "lastsyn.preStop" -}}
 {{- $values := include "lastsyn.values" . | fromYaml -}}
+{{- if eq (toString $values.config.mode) "observe" -}}
+{}
+{{- else -}}
 {{- $bound := include "lastsyn.seconds" (dict "key" "maxWait" "value" $values.maxWait) | int -}}
 {{- $command := list "/run/lastsyn/lastsyn" "drain" "--max-wait" (printf "%ds" (add1 $bound)) -}}
 {{- if ne (int $values.port) 19480 -}}
@@ -14,6 +17,7 @@ of a drain that reaches it the agent's verdict is told; the second is of `stopRe
 preStop:
   exec:
     command: {{ toJson $command }}
+{{- end -}}
 {{- end -}}
 
 {{/* Where the hook finds its program and the agent's socket, for the `volumeMounts` of every container that has the hook. */}}

@@ -103,6 +103,20 @@ fn the_longest_drain_decides_for_the_agent_the_hook_and_the_pod() -> Result<()> 
 }
 
 #[test]
+fn an_agent_that_only_observes_gives_the_server_no_hook() -> Result<()> {
+    let example = Example::new()?;
+    let pod = example.pod(&json!({"config": {"mode": "observe"}}))?;
+    ensure!(configuration(&pod)?.mode == config::Mode::Observe);
+    let server = container(&pod, "haproxy").context("no server")?;
+    ensure!(server["lifecycle"] == json!({}), "{server:#}");
+    // What tells it of the termination's beginning stays.
+    let agent = container(&pod, "lastsyn").context("no agent")?;
+    let mark = &agent["lifecycle"]["preStop"]["exec"]["command"];
+    ensure!(*mark == json!(["lastsyn", "drain", "--mark"]), "{agent:#}");
+    Ok(())
+}
+
+#[test]
 fn s8_the_agent_has_no_part_in_the_pods_readiness_or_start() -> Result<()> {
     let example = Example::new()?;
     for (name, values) in of_the_sidecar() {

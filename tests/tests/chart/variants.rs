@@ -29,6 +29,7 @@ pub(crate) fn of_the_sidecar() -> Vec<(&'static str, Value)> {
     vec![
         ("as it comes", json!({})),
         ("plain container", json!({"mode": "container"})),
+        ("observe only", json!({"config": {"mode": "observe"}})),
         ("compat", json!({"security": "compat"})),
         ("net-raw", json!({"security": "net-raw"})),
         ("net-raw, user namespace", json!({"security": "net-raw", "hostUsers": false})),

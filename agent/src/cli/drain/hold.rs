@@ -16,6 +16,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// At most this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// How many letters of an agent's reason are told.
+const LONGEST_REASON: usize = 200;
+
 /// How the hold ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
@@ -114,7 +117,10 @@ fn verdict(answer: &Answer) -> Result<Answered, String> {
     }
 
     if answer.status != StatusCode::OK {
-        return Err(format!("answered {}", answer.status));
+        let said = serde_json::from_slice::<serde_json::Value>(&answer.body).ok();
+        let why = said.as_ref().and_then(|said| said.get("error")?.as_str()).unwrap_or_default();
+        let why: String = why.chars().take(LONGEST_REASON).collect();
+        return Err(format!("answered {}{}{why}", answer.status, if why.is_empty() { "" } else { ": " }));
     }
     let no_verdict = |error: serde_json::Error| format!("answered, but no verdict: {error}");
     let whole: serde_json::Value = serde_json::from_slice(&answer.body).map_err(no_verdict)?;

@@ -14,6 +14,7 @@ use crate::{
         look::{Seen, look},
         probes,
     },
+    observe::Begun,
 };
 
 /// Evidence that is younger than this is shown again to whoever looks: looking often shall cost little.
@@ -32,7 +33,10 @@ impl Agent {
                     self.course.follow(&self.core, clock::now());
                 }
             }
-            Request::Mark => self.handle(Event::OwnHookCalled),
+            Request::Mark => {
+                self.termination_began(Begun::OwnHook).await;
+                self.handle(Event::OwnHookCalled);
+            }
             Request::KubeletAsked(asker) => probes::kubelet_asked(&mut self.reader, asker),
             Request::IsOfThisNode { asker, answer } => {
                 // Nobody waits any more if this fails.
@@ -48,7 +52,8 @@ impl Agent {
                 if !self.core.is_draining() {
                     self.read(Depth::Listeners).await;
                 }
-                drop(answer.send(self.reports()));
+                let reports = self.reports();
+                drop(answer.send((reports, self.observation().await)));
             }
             Request::Look { answer } => {
                 let now = clock::now();
