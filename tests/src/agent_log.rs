@@ -17,12 +17,14 @@ pub enum Step {
     AgentStops,
 }
 
-/// The verdict of the last drain, if one has ended.
+/// The verdict of the last drain, if one has ended; with what came after it, if the agent has been stopped since.
 pub fn verdict(log: &str) -> Option<Value> {
-    let verdict = |line: Value| match line.get("verdict")? {
-        Value::String(text) => serde_json::from_str(text).ok(),
-        verdict => Some(verdict.clone()),
+    let field = |line: &Value, name| match line.get(name)? {
+        Value::String(text) => serde_json::from_str::<Value>(text).ok(),
+        value => Some(value.clone()),
     };
+    let of_report = |line: &Value| field(line, "report")?.get("verdict").cloned();
+    let verdict = |line: Value| field(&line, "verdict").or_else(|| of_report(&line));
     log.lines().rev().filter_map(json).find_map(verdict)
 }
 
@@ -37,6 +39,19 @@ pub fn steps(log: &str) -> Vec<Step> {
         }
     }
     steps
+}
+
+/// What the last drain's lines of level info say, from the hook's call to the end of the log.
+pub fn said(log: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for line in log.lines().filter_map(json).filter(|line| line.get("level") == Some(&"INFO".into())) {
+        let message = line.get("message").and_then(Value::as_str).unwrap_or_default();
+        if step(message) == Some(Step::Hook) {
+            said.clear();
+        }
+        said.push(message.to_owned());
+    }
+    said
 }
 
 fn step(message: &str) -> Option<Step> {
@@ -66,16 +81,26 @@ mod tests {
     const LOG: &str = r#"2026-01-01T00:00:00.1Z stderr F {"message":"caller 0 called the hook: the drain starts"}
 2026-01-01T00:00:00.2Z stderr F {"message":"Service web over IPv4 leads to the pod no longer"}
 2026-01-01T00:00:00.3Z stderr F {"message":"Service web over IPv6 leads to the pod no longer"}
-2026-01-01T00:00:00.4Z stderr F {"message":"the drain ended: synced"}
-2026-01-01T00:00:00.5Z stderr F {"message":"synced","verdict":"{\"reason\":\"synced\"}"}
+2026-01-01T00:00:00.4Z stderr F {"message":"the drain ended: synced","verdict":"{\"reason\":\"synced\"}"}
 2026-01-01T00:00:00.6Z stderr F {"message":"port 8080 has no listener any more; it stays watched"}
 2026-01-01T00:00:00.7Z stderr F {"message":"asked to stop (SIGTERM)"}"#;
+
+    #[test]
+    fn what_is_said_is_of_the_last_drain_and_of_level_info() {
+        let of = |level: &str, message: &str| format!("x {{\"level\":\"{level}\",\"message\":\"{message}\"}}");
+        let hook = "caller 0 called the hook: the drain starts";
+        let log = [("INFO", hook), ("INFO", "a"), ("INFO", hook), ("DEBUG", "b"), ("INFO", "c")];
+        let log: Vec<_> = log.iter().map(|(level, message)| of(level, message)).collect();
+        assert_eq!(said(&log.join("\n")), [hook, "c"]);
+    }
 
     #[test]
     fn a_log_tells_the_verdict_and_the_steps_in_their_order() {
         let all = [Step::Hook, Step::Withdrawn, Step::Answered, Step::ServerStops, Step::AgentStops];
         assert_eq!(steps(LOG), all);
         assert_eq!(verdict(LOG).unwrap()["reason"], "synced");
+        let last = r#"{"message":"stopped","report":"{\"verdict\":{\"reason\":\"synced\",\"late\":{}}}"}"#;
+        assert!(verdict(&format!("{LOG}\n{last}")).unwrap()["late"].is_object());
         let turned: Vec<&str> = LOG.lines().rev().collect();
         assert_eq!(steps(&turned.join("\n")), [Step::Hook]);
         assert_eq!(verdict("no JSON {"), None);

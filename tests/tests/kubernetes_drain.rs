@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
-    AgentConfig, await_condition,
+    AgentConfig, agent_log, await_condition,
     kubernetes::{Cluster, Mode, Node, PORT, PodSpec, Right, ServiceSpec, Workload},
+    process::Stream,
 };
 use serde_json::Value;
 
@@ -27,6 +28,8 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     every_node_writes_its_rules(&cluster)?;
     let stopping = leaves.delete()?;
     let ended = stopping.finish(BOUND)?;
+    let said = agent_log::said(&leaves.agent.process().text(Stream::Error));
+    ensure!(said.len() <= 10, "{said:#?}");
     eprintln!("{} after {:?}: {:#}", ended.reason(), ended.took, ended.verdict);
     if ended.reason() == "synced" {
         cluster.await_routes(&leaves.pod, PORT, false)?;

@@ -63,6 +63,7 @@ fn a_restart_a_deletion_and_an_eviction_have_the_right_verdicts() -> Result<()> 
         let services = verdict["routing"]["services"].as_array().cloned().unwrap_or_default();
         ensure!(services.len() == 2 && services.iter().all(|one| one["state"] == "withdrawn"), "{verdict:#}");
         ensure!(steps(&log).starts_with(&[Step::Hook, Step::Withdrawn, Step::Answered]), "{log}");
+        ensure!(agent_log::said(&log).len() <= 10, "{:#?}", agent_log::said(&log));
     }
 
     // Only now: a server that is sick is not ready for a while, which is a relevant change to the others' drains.

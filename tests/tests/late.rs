@@ -67,7 +67,8 @@ fn of_25_syns_after_the_verdict_10_are_refused_and_reported_as_exactly_that() {
     assert!(stayed >= linger, "it left {stayed:?} after the listener had closed");
     let line = agent.process().wait_for_line("what came after the drain", SOON).unwrap().text;
     let line: Value = serde_json::from_str(&line).unwrap();
-    let last: Value = serde_json::from_str(line["verdict"].as_str().unwrap()).unwrap();
+    let report: Value = serde_json::from_str(line["report"].as_str().unwrap()).unwrap();
+    let last = &report["verdict"];
     assert_eq!((&last["late"]["taken"], &last["late"]["refused"]), (&15.into(), &10.into()), "{last}");
     let observed = Duration::from_millis(last["late"]["observedForMs"].as_u64().unwrap());
     assert!(observed >= linger && observed <= stayed, "{observed:?} of {stayed:?}");

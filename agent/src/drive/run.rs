@@ -1,6 +1,7 @@
 //! `lastsyn run`: everything put together, and the loop.
 
 mod knock;
+mod loudness;
 mod observing;
 mod serve;
 mod tell;
@@ -161,6 +162,7 @@ pub async fn run(config: Config, level: LevelHandle) -> Result<(), RunError> {
         callers: 0,
         started: now,
         logged: 0,
+        said: loudness::Said::default(),
         metrics,
         told: 0,
         refused_told: 0,
@@ -199,8 +201,9 @@ struct Agent {
     waiting: BTreeMap<CallerId, oneshot::Sender<Arc<Verdict>>>,
     callers: u64,
     started: Monotonic,
-    /// Journal entries that are in the log already.
+    /// Journal entries that are in the log already, and how loud they were.
     logged: u64,
+    said: loudness::Said,
     metrics: Arc<Metrics>,
     /// Drains that are in the metrics already.
     told: u64,
@@ -276,12 +279,13 @@ impl Agent {
 
     /// Does what the core wants done; `true` when that is to stop.
     async fn carry_out(&mut self) -> bool {
+        let (mut exit, mut uncounted) = (false, Vec::new());
         while let Some(action) = self.core.poll() {
             match action {
                 Action::Read(depth) => self.read(depth).await,
                 Action::Watch(port) => {
                     if let Err(why) = self.reader.watch(port) {
-                        tracing::warn!(%port, %why, "not counted");
+                        uncounted.push((port, why));
                     }
                 }
                 Action::ObserveCluster(_)
@@ -309,10 +313,14 @@ impl Agent {
                         drop(answer.send(verdict));
                     }
                 }
-                Action::Exit => return true,
+                Action::Exit => {
+                    exit = true;
+                    break;
+                }
             }
         }
-        false
+        tell::of_uncounted(&uncounted);
+        exit
     }
 
     /// Hands on what the cluster says, and says back what of it is of use from now on.

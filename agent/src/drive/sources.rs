@@ -33,8 +33,8 @@ const BETWEEN_READINGS: Duration = Duration::from_millis(250);
 /// How often it is logged which nodes still send.
 const BETWEEN_LINES: Duration = Duration::from_secs(5);
 
-/// How many nodes are logged at once.
-const MOST_LINES: usize = 5;
+/// How many nodes one line names.
+const MOST_NAMED: usize = 5;
 
 /// The sources of the drain under way, and of the last one.
 pub(super) struct Knockers {
@@ -163,11 +163,14 @@ impl Knockers {
         let nodes = self.telling(drain).nodes_since_withdrawal();
         let Some(drain) = &mut self.drain else { return };
         let news: Vec<_> = nodes.into_iter().filter(|(node, count)| drain.logged.get(node) != Some(count)).collect();
-        for ((node, family), count) in news.iter().take(MOST_LINES) {
-            tracing::info!("node {node} still sends over {family}: {count} since the pod was withdrawn");
-        }
-        if news.len() > MOST_LINES {
-            tracing::info!("{} more nodes still send; the status has them", news.len() - MOST_LINES);
+        let told: Vec<_> = news.iter().take(MOST_NAMED).map(still_sends).collect();
+        let more = news.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!("; and {more} more, which the status has") } else { String::new() };
+        // Once aloud: a drain is to have few lines, and status, verdict and report have them all.
+        match (told.is_empty(), drain.logged_at) {
+            (true, _) => {}
+            (false, None) => tracing::info!("{}{more}", told.join("; ")),
+            (false, Some(_)) => tracing::debug!("{}{more}", told.join("; ")),
         }
         if !news.is_empty() {
             drain.logged_at = Some(now);
@@ -257,6 +260,10 @@ impl UnderWay {
         }
         news
     }
+}
+
+fn still_sends(((node, family), count): &((NodeName, Family), u64)) -> String {
+    format!("node {node} still sends over {family}: {count} since the pod was withdrawn")
 }
 
 /// How many attempts there were, of classes of which sources are kept.

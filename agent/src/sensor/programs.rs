@@ -128,7 +128,7 @@ impl Programs {
             Ok(Look { broken, unwatched }) => {
                 if let Some(why) = broken {
                     // The journal tells that the sensor is proven anew, and not why it had to be.
-                    tracing::info!(%why, "not every SYN was sure to be seen until now");
+                    tracing::debug!(%why, "not every SYN was sure to be seen until now");
                     self.proven_since = None;
                 }
                 not_observed.extend(unwatched.iter().map(|(name, why)| NotObserved {

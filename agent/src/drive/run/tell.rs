@@ -1,11 +1,11 @@
 //! What the log and the metrics get of a drain.
 
-use super::Agent;
+use super::{Agent, loudness::Loudness};
 use crate::{
     cli::words,
     cluster::pod_events::Happening,
     config::format_duration,
-    core::{journal::Transition, verdict::Verdict},
+    core::{journal::Transition, listener::Port, verdict::Verdict},
     drive::clock,
     report::{self, Report},
     state::State,
@@ -27,8 +27,7 @@ impl Agent {
             self.tell_cluster(Happening::late());
         }
         if stop {
-            log_verdict(&verdict, "what came after the drain is in its verdict's `late`");
-            self.log_report("the drain's course, with what came after it");
+            self.log_report("the drain's course; what came after the drain is in its verdict's `late`");
             self.keep(None);
         }
     }
@@ -43,7 +42,7 @@ impl Agent {
             self.gate.drain_ended();
             self.metrics.drain_ended(&verdict);
             self.course.recorder.ended(verdict.clone());
-            log_verdict(&verdict, verdict.reason.name());
+            self.log_verdict(&verdict);
             self.tell_cluster(Happening::ended(&verdict, &words::verdict(&verdict)));
             self.log_report("the drain's course; lastsyn report shows it");
             self.keep(None);
@@ -76,6 +75,28 @@ impl Agent {
         }
     }
 
+    /// One line that holds the whole verdict, and one with what it lacks, where it lacks anything.
+    fn log_verdict(&mut self, verdict: &Verdict) {
+        let reason = verdict.reason.name();
+        match serde_json::to_string(verdict) {
+            Ok(verdict_json) => tracing::info!(verdict = verdict_json, "the drain ended: {reason}"),
+            Err(error) => tracing::warn!(%error, "the drain ended: {reason}; the verdict cannot be written as JSON"),
+        }
+        if let Some(lacks) = words::lacks(verdict) {
+            tracing::warn!("{lacks}");
+        }
+        self.tell_of_held_back();
+    }
+
+    fn tell_of_held_back(&mut self) {
+        let held_back = self.said.held_back();
+        if held_back > 0 {
+            tracing::warn!(
+                "{held_back} more lines are not in the log for their number; the report and GET /v1/status have them"
+            );
+        }
+    }
+
     fn log_journal(&mut self) {
         let journal = self.core.journal();
         let new = usize::try_from(journal.recorded() - self.logged).unwrap_or(usize::MAX);
@@ -91,19 +112,30 @@ impl Agent {
                 events.tell(Happening::started(&bound.map_or_else(|| "its bound".to_owned(), format_duration)));
             }
             began |= matches!(entry.what, Transition::DrainStarted(_));
-            tracing::info!("{}", entry.what);
+            let routed = self.course.recorder.routed().next().is_some();
+            match self.said.loudness(&entry.what, entry.at, routed) {
+                Loudness::Warn => tracing::warn!("{}", entry.what),
+                Loudness::Info => tracing::info!("{}", entry.what),
+                Loudness::Debug => tracing::debug!("{}", entry.what),
+            }
         }
         self.logged = journal.recorded();
+        if !self.core.is_draining() && self.core.drains_ended() == self.told {
+            self.tell_of_held_back();
+        }
         if began && let Some(view) = self.core.drain_view(clock::now()) {
             self.keep(Some(view.started_at));
         }
     }
 }
 
-/// One line that holds the whole verdict.
-fn log_verdict(verdict: &Verdict, what: &str) {
-    match serde_json::to_string(verdict) {
-        Ok(verdict_json) => tracing::info!(verdict = verdict_json, "{what}"),
-        Err(error) => tracing::warn!(%error, "the verdict cannot be written as JSON"),
+/// Ports that the sensor does not take: one line, however many there are.
+pub(super) fn of_uncounted(ports: &[(Port, String)]) {
+    match ports {
+        [] => {}
+        [(port, why)] => tracing::warn!(%port, %why, "not counted"),
+        [(port, why), more @ ..] => {
+            tracing::warn!(%port, %why, more = more.len(), "not counted, and more ports neither");
+        }
     }
 }
