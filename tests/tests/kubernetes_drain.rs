@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lastsyn_tests::{
-    AgentConfig, agent_log, await_condition,
+    Agent, AgentConfig, agent_log, await_condition,
     kubernetes::{Cluster, Mode, Node, PORT, PodSpec, Right, ServiceSpec, Workload},
+    openmetrics::Metrics,
     process::Stream,
 };
 use serde_json::Value;
@@ -27,6 +28,8 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     }
     every_node_writes_its_rules(&cluster)?;
     let stopping = leaves.delete()?;
+    stopping.verdict(BOUND)?;
+    measured(&leaves.agent)?;
     let ended = stopping.finish(BOUND)?;
     let said = agent_log::said(&leaves.agent.process().text(Stream::Error));
     ensure!(said.len() <= 10, "{said:#?}");
@@ -36,6 +39,22 @@ fn drain(mode: Mode, rights: &[Right]) -> Result<(Cluster, Value)> {
     }
     drop((leaves, stays));
     Ok((cluster, ended.verdict))
+}
+
+/// What the drain cost and met, as the agent counts it.
+fn measured(agent: &Agent) -> Result<()> {
+    let metrics = Metrics::parse(&agent.metrics()?)?;
+    let at_least = |sample: &str, least: f64| {
+        ensure!(metrics.value(sample) >= Some(least), "{sample}: {metrics:#?}");
+        Ok(())
+    };
+    at_least("lastsyn_healthz_poll_duration_seconds_count", 6.0)?;
+    // The consistent read before the end, and what it shows: no more than the watch had told within the time that it is given.
+    at_least("lastsyn_watch_lag_seconds_count", 1.0)?;
+    let of = |sample: &str| metrics.value(&format!("lastsyn_watch_lag_seconds_{sample}"));
+    ensure!(of("bucket{le=\"2.0\"}") == of("count"), "{metrics:#?}");
+    at_least(r#"lastsyn_map_reads_total{purpose="report"}"#, 1.0)?;
+    Ok(())
 }
 
 /// What a node shows is new only to who has asked it before. One that is idle may write the withdrawal before the agent first asks,

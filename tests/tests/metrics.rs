@@ -61,6 +61,7 @@ fn the_metrics_tell_what_happened() {
         (r#"lastsyn_handshakes{port="80",family="IPv4"}"#, 0.0),
         ("lastsyn_listeners_left_out", 0.0),
         ("lastsyn_watch_behind_total", 0.0),
+        ("lastsyn_watch_lag_seconds_count", 0.0),
         (r#"lastsyn_confirmations_contradicted_total{by="fence"}"#, 0.0),
         (r#"lastsyn_attempts_total{port="80",family="IPv4",class="opaque"}"#, 0.0),
         (r#"lastsyn_accept_queue{port="80"}"#, 0.0),
@@ -88,6 +89,8 @@ fn the_metrics_tell_what_happened() {
     at_least(r#"lastsyn_program_runs_total{program="ingress"}"#, 20.0);
     at_least(r#"lastsyn_program_run_seconds_total{program="ingress"}"#, 1e-6);
     at_least("lastsyn_reading_duration_seconds_count", 3.0);
+    at_least(r#"lastsyn_map_reads_total{purpose="decision"}"#, 3.0);
+    at_least(r#"lastsyn_map_reads_total{purpose="report"}"#, 1.0);
     at_least("process_cpu_seconds_total", 1e-3);
     at_least("process_resident_memory_bytes", 1e6);
     at_least("process_open_fds", 5.0);

@@ -253,6 +253,7 @@ impl Agent {
                 }
                 () = sleep_until(sampling.unwrap_or_else(Instant::now)), if sampling.is_some() => {
                     self.course.sample(&self.core, &self.reader, clock::now());
+                    self.metrics.sampled();
                 }
                 () = sleep_until(staying.unwrap_or_else(Instant::now)), if staying.is_some() => {}
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
@@ -331,7 +332,7 @@ impl Agent {
                 _ => None,
             };
             if let (Some(cluster), Some(said)) = (&self.cluster, &said) {
-                self.metrics.cluster_said(said);
+                self.metrics.cluster_said(said, clock::now());
                 cluster.before(said);
             }
             let before = self.core.node_tally();

@@ -18,6 +18,7 @@ use prometheus_client::{
 use crate::{
     core::{
         class::Class,
+        clock::Monotonic,
         cluster::ClusterEvent,
         confirm::Tally,
         listener::{self, Port},
@@ -47,6 +48,7 @@ mod connections;
 mod kernel;
 mod process;
 mod state;
+mod watch_lag;
 
 pub use state::{StateRead, StateWrite};
 
@@ -204,8 +206,8 @@ impl Metrics {
     }
 
     /// The cluster has said something.
-    pub fn cluster_said(&self, event: &ClusterEvent) {
-        self.cluster.said(event);
+    pub fn cluster_said(&self, event: &ClusterEvent, now: Monotonic) {
+        self.cluster.said(event, now);
     }
 
     /// C14: the core has taken in that a SYN came through a node; how the nodes stood before and after.
@@ -221,6 +223,11 @@ impl Metrics {
     /// The kernel's evidence was read, which took this long.
     pub fn evidence_read(&self, took: Duration) {
         self.kernel.evidence_read(took);
+    }
+
+    /// The sensor's counts were read once more, for a report's course alone.
+    pub fn sampled(&self) {
+        self.kernel.sampled();
     }
 
     /// The state file has been read.

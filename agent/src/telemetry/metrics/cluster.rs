@@ -1,12 +1,16 @@
 //! What the cluster said.
 
+use std::sync::{Mutex, PoisonError};
+
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 
+use super::watch_lag::WatchLag;
 use crate::core::{
+    clock::Monotonic,
     cluster::{ClusterEvent, HealthOutcome},
     confirm::Tally,
     verdict::Verdict,
@@ -14,6 +18,9 @@ use crate::core::{
 
 /// Upper bounds of a poll's buckets, in seconds: up to `routing.poll.timeout`.
 const BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.0];
+
+/// Upper bounds of the buckets of what the watch is behind by, in seconds: nothing at all, and up to `routing.poll.timeout`.
+const LAG_BUCKETS: [f64; 9] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0];
 
 /// What came of a poll.
 const RESULTS: [&str; 5] = ["status", "noStatus", "refused", "timedOut", "broken"];
@@ -33,6 +40,8 @@ pub(super) struct ClusterMetrics {
     events: Family<EventLabels, Counter>,
     polls: Family<PollLabels, Counter>,
     poll: Histogram,
+    lag: Histogram,
+    behind_by: Mutex<WatchLag>,
     confirmations: Family<ConfirmationLabels, Counter>,
     contradicted: Family<ConfirmationLabels, Counter>,
     behind: Counter,
@@ -80,6 +89,9 @@ impl ClusterMetrics {
         let poll = Histogram::new(BUCKETS);
         let words = "From a request to a node's health server to its answer, where there was one";
         registry.register_with_unit("healthz_poll_duration", words, Unit::Seconds, poll.clone());
+        let lag = Histogram::new(LAG_BUCKETS);
+        let words = "By how much the watch was behind a consistent read, from the read's answer on";
+        registry.register_with_unit("watch_lag", words, Unit::Seconds, lag.clone());
         let confirmations = by(&KINDS);
         registry.register(
             "confirmations",
@@ -106,11 +118,26 @@ impl ClusterMetrics {
             "Addresses and ports in the API server's objects that could not be read, and were left out",
             left_out.clone(),
         );
-        Self { events, polls, poll, confirmations, contradicted, behind, nodes, left_out }
+        Self {
+            events,
+            polls,
+            poll,
+            lag,
+            behind_by: Mutex::default(),
+            confirmations,
+            contradicted,
+            behind,
+            nodes,
+            left_out,
+        }
     }
 
     /// Counts an event.
-    pub(super) fn said(&self, event: &ClusterEvent) {
+    pub(super) fn said(&self, event: &ClusterEvent, now: Monotonic) {
+        let lag = self.behind_by.lock().unwrap_or_else(PoisonError::into_inner).said(event, now);
+        if let Some(lag) = lag {
+            self.lag.observe(lag.as_secs_f64());
+        }
         let (resource, kind) = match event {
             ClusterEvent::SlicesListed(_) => ("endpointslices", "listed"),
             ClusterEvent::SliceWritten(_) => ("endpointslices", "written"),
