@@ -9,6 +9,7 @@ mod moment;
 pub mod parser;
 mod record;
 pub mod replacement;
+pub mod report_page;
 pub mod restarts;
 pub mod rolling_update;
 pub mod rollout;
@@ -23,7 +24,7 @@ pub use self::{
 };
 
 /// What can be proven.
-const PROOFS: &str = "fence, fence-disrupted, frozen-node, last-on-node, parser, replacement, restarts, rolling-update, \
+const PROOFS: &str = "fence, fence-disrupted, frozen-node, last-on-node, parser, replacement, report-page, restarts, rolling-update, \
                       rollout, servers, syns";
 
 /// Shows the promise that the first argument names. The result goes to standard output, what happens to standard error.
@@ -39,6 +40,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("last-on-node") => last_on_node::proof::run(arguments),
         Some("parser") => parser::run(arguments),
         Some("replacement") => replacement::proof::run(arguments),
+        Some("report-page") => report_page::run(arguments),
         Some("restarts") => restarts::proof::run(arguments),
         Some("rolling-update") => rolling_update::proof::run(arguments),
         Some("rollout") => rollout::proof::run(arguments),

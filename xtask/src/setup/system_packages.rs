@@ -24,7 +24,7 @@ struct Package {
     why: &'static str,
 }
 
-const PACKAGES: [Package; 12] = [
+const PACKAGES: [Package; 13] = [
     Package { name: "haproxy", program: "haproxy", purpose: Purpose::Demo, why: "the server in the pod" },
     Package { name: "iproute2", program: "ip", purpose: Purpose::Demo, why: "network namespaces and links of the lab" },
     Package { name: "nftables", program: "nft", purpose: Purpose::Demo, why: "forwarding as a node's proxy does it" },
@@ -35,6 +35,7 @@ const PACKAGES: [Package; 12] = [
     Package { name: "libcap2-bin", program: "capsh", purpose: Purpose::Test, why: "running without capabilities" },
     Package { name: "skopeo", program: "skopeo", purpose: Purpose::Test, why: "the image, read by others" },
     Package { name: "umoci", program: "umoci", purpose: Purpose::Test, why: "the image, unpacked by others" },
+    Package { name: "chromium", program: "chromium", purpose: Purpose::Test, why: "the report's page, as it is shown" },
     Package {
         name: "ethtool",
         program: "ethtool",

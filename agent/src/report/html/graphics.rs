@@ -64,13 +64,13 @@ impl Plot {
              <text class=\"soft\" x=\"{end}\" y=\"{}\" text-anchor=\"middle\">end</text>",
             height + 30
         ));
-        for tick in 0..=5 {
-            let at = self.until * tick / 5;
+        let step = step(self.until);
+        for at in (0..=self.until / step).map(|tick| tick * step) {
             let x = self.x(at);
             self.draw(format_args!(
                 "<path class=\"rule\" d=\"M{x} {height}v4\"/><text class=\"soft\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 height + 16,
-                seconds(at / 100 * 100)
+                seconds(at)
             ));
         }
         format!(
@@ -80,6 +80,17 @@ impl Plot {
             height + 36,
             self.drawn
         )
+    }
+}
+
+/// Between two ticks of an axis: 1, 2 or 5 of a power of ten milliseconds, so that there are three to seven.
+fn step(until: u64) -> u64 {
+    let mut power = 1_u64;
+    loop {
+        if let Some(step) = [1, 2, 5].map(|of| power.saturating_mul(of)).into_iter().find(|step| until / step <= 6) {
+            return step;
+        }
+        power = power.saturating_mul(10);
     }
 }
 
@@ -237,5 +248,21 @@ fn tenths(tenths: u64) -> String {
     match tenths % 10 {
         0 => (tenths / 10).to_string(),
         rest => format!("{}.{rest}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_at_round_times_and_few() {
+        for (until, expected) in
+            [(1, 1), (3758, 1000), (600_000, 100_000), (7000, 2000), (700, 200), (u64::MAX, u64::MAX)]
+        {
+            assert!(step(until) <= expected, "{until}: {}", step(until));
+            assert!(until / step(until) <= 6, "{until}: {}", step(until));
+        }
+        assert_eq!([step(3758), step(600_000), step(7000), step(30_000)], [1000, 100_000, 2000, 5000]);
     }
 }
