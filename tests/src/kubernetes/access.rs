@@ -151,7 +151,13 @@ impl Access {
             let bindings = format!("{rbac}/{scope}{}bindings", kind.to_lowercase());
             api.post(&bindings, &json!({"metadata": metadata, "roleRef": role(kind), "subjects": subjects}))?;
         }
-        let answer = api.post(&format!("{accounts}/{name}/token"), &json!({"spec": {"expirationSeconds": 3600}}))?;
+        Self::of_account(api, name, directory, authority)
+    }
+
+    /// Asks for a token of a `ServiceAccount` of the namespace `default` that is there, with whatever rights it has.
+    pub(crate) fn of_account(api: &Api, name: &str, directory: &Path, authority: &Path) -> Result<Self> {
+        let path = format!("/api/v1/namespaces/default/serviceaccounts/{name}/token");
+        let answer = api.post(&path, &json!({"spec": {"expirationSeconds": 3600}}))?;
         let token = answer.pointer("/status/token").and_then(Value::as_str).context("no token was given")?;
 
         let directory = directory.join(format!("account-{name}"));

@@ -250,6 +250,16 @@ impl Cluster {
             .with_context(|| format!("no ServiceAccount {name}"))
     }
 
+    /// What a `ServiceAccount` of the namespace `default` may ask that somebody else has made, with its rights. Asked for once.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this name.
+    pub fn access_of_account(&self, name: &str) -> Result<Access> {
+        Access::of_account(self.api(), name, self.lab.directory(), self.authority())
+            .with_context(|| format!("no token of the ServiceAccount {name}"))
+    }
+
     /// What a replica of the fence may ask of the API server, by a `ServiceAccount` of a name that is given once.
     ///
     /// # Errors

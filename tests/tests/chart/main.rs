@@ -8,4 +8,5 @@ mod documentation;
 mod fence;
 mod kubelet;
 mod rendered;
+mod rights;
 mod variants;

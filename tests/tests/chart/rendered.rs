@@ -168,7 +168,7 @@ fn the_agent_has_the_rights_of_its_variant_and_the_token_alone() -> Result<()> {
     Ok(())
 }
 
-/// `tests/kubernetes_rights.rs` shows that with these an agent does all that it can, and what the lack of each costs.
+/// `rights.rs` shows that with these, as rendered, an agent does all that it can, and what the lack of each costs.
 #[test]
 fn the_roles_have_the_rules_that_agents_are_tested_with_and_no_other() -> Result<()> {
     let granted = |manifests: &[Value], wanted: &str| -> Vec<Value> {
