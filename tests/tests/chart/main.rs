@@ -6,6 +6,7 @@
 mod api_server;
 mod documentation;
 mod fence;
+mod helm_test;
 mod kubelet;
 mod rendered;
 mod rights;

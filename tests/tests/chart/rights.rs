@@ -6,14 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use lastsyn_tests::{
     AgentConfig,
-    helm::Release,
     kubernetes::{Access, Cluster, Ended, Mode, PORT, PodSpec, ServiceSpec, Workload},
     manifests::kind,
     process::Stream,
 };
 use serde_json::{Value, json};
 
-use crate::variants::chart;
+use crate::variants::release_in_the_lab;
 
 /// No drain lasts longer: its bound is 20 s.
 const BOUND: Duration = Duration::from_secs(30);
@@ -59,11 +58,9 @@ impl Cost {
     }
 }
 
-/// The chart's manifests for a release of a name, in the lab's namespace.
+/// A release of a name, with every right that there is.
 fn rendered(name: &str) -> Result<Vec<Value>> {
-    let values = json!({"rbac": {"events": true}, "check": {"create": false}});
-    let files = chart().render(&Release { name, namespace: "default", values })?.map_err(|error| anyhow!(error))?;
-    Ok(files.into_values().flatten().collect())
+    release_in_the_lab(name, json!({"rbac": {"events": true}, "check": {"create": false}}))
 }
 
 /// Every rule of every role.

@@ -96,6 +96,12 @@ pub(crate) fn render(chart: &Chart, values: Value) -> Result<Vec<Value>> {
     Ok(files.into_values().flatten().collect())
 }
 
+/// Every manifest of a release of the chart by itself, in the lab's namespace.
+pub(crate) fn release_in_the_lab(name: &str, values: Value) -> Result<Vec<Value>> {
+    let files = chart().render(&Release { name, namespace: "default", values })?.map_err(|error| anyhow!(error))?;
+    Ok(files.into_values().flatten().collect())
+}
+
 // === impl Example ===
 
 impl Example {
