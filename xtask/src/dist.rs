@@ -7,6 +7,8 @@ mod bill;
 mod binary;
 mod digest;
 mod image;
+mod inspection;
+mod sizes;
 mod trial;
 
 use std::{
@@ -44,18 +46,25 @@ struct Made {
 
 pub(crate) fn run(root: &Path, choice: &Choice) -> Result<()> {
     let target = Target::of(choice.architecture.as_deref())?;
-    setup::image_tools()?;
+    let image_tools = setup::image_tools();
     let directory = root.join("target/dist");
     let made = make(root, &directory, &target)?;
     check_size(&made.image)?;
-    if target.runs_here() {
-        trial::run(&made.image)?;
+    match image_tools {
+        Ok(()) => {
+            inspection::run(&made.image, &target)?;
+            if target.runs_here() {
+                trial::run(root, &made.image)?;
+            }
+        }
+        Err(error) => eprintln!("The image was NOT tried, as skopeo and umoci cannot be had: {error:#}"),
     }
     completions(root, &directory.join("completions"))?;
     fs::write(directory.join(format!("{}.cdx.json", target.release_name())), bill::of(root, &target)?)
         .context("cannot write the bill of materials")?;
     if choice.twice {
         compare_with_another_directory(root, &target, &made)?;
+        sizes::record(root, &target, &made)?;
     }
     let sums = digest::sums(&directory)?;
     fs::write(directory.join("SHA256SUMS"), &sums).context("cannot write SHA256SUMS")?;
@@ -78,9 +87,14 @@ fn make(root: &Path, directory: &Path, target: &Target) -> Result<Made> {
 }
 
 fn check_size(image: &Path) -> Result<()> {
-    let size = fs::metadata(image).with_context(|| format!("cannot read {}", image.display()))?.len();
+    let size = size(image)?;
     ensure!(size <= LARGEST_IMAGE, "{} has {size} bytes, more than {LARGEST_IMAGE}", image.display());
     Ok(())
+}
+
+/// In bytes.
+fn size(file: &Path) -> Result<u64> {
+    Ok(fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?.len())
 }
 
 /// They come from the program's own command line, by a program of the tests, so that the agent does not carry them.
@@ -113,4 +127,19 @@ fn compare_with_another_directory(root: &Path, target: &Target, made: &Made) -> 
         eprintln!("the same from another directory: {} {one}", first.display());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_may_have_ten_mebibytes_and_not_a_byte_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(10 * 1024 * 1024).unwrap();
+        check_size(file.path()).unwrap();
+        file.as_file().set_len(10 * 1024 * 1024 + 1).unwrap();
+        let error = check_size(file.path()).unwrap_err().to_string();
+        assert!(error.contains("10485761 bytes, more than 10485760"), "{error}");
+    }
 }

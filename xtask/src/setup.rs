@@ -95,9 +95,9 @@ pub(crate) fn programs(purpose: Purpose) -> Result<()> {
     Ok(())
 }
 
-/// Gets what reads and unpacks images.
+/// Gets what reads and unpacks images, and nothing else that tests need.
 pub(crate) fn image_tools() -> Result<()> {
-    system_packages::ensure(Purpose::Test)
+    system_packages::ensure_programs(&["skopeo", "umoci"])
 }
 
 /// Gets what is missing to compile the kernel programs.

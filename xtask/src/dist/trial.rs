@@ -1,7 +1,9 @@
-//! The image is tried as it is: unpacked by another's tool, and a drain is held in a root directory that has nothing else.
+//! The image is tried as it is: unpacked by another's tool, drains are held in a root directory that has nothing else, and the
+//! tests of a drain's end run with the program in there.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -11,10 +13,17 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::process;
+use crate::{process, workspace};
 
-/// Runs the agent in the image's root, in a network namespace of its own. A container has `/proc` beside what is in its image.
-const AGENT: &str = "ip link set lo up && mount -t proc proc \"$0/proc\" && exec chroot \"$0\" /usr/bin/lastsyn run";
+/// Runs the agent in the image's root, in a network namespace of its own. Beside what is in its image a container has `/proc` and
+/// `/sys`: without the latter nobody knows how many processors the kernel's counters are for.
+const AGENT: &str = "ip link set lo up && mount -t proc proc \"$0/proc\" && mount -t sysfs sysfs \"$0/sys\" && \
+                     exec chroot \"$0\" /usr/bin/lastsyn run";
+
+/// The same in whatever namespaces a test is in. The test's own unix socket gets a directory in the root.
+const TESTED: &str = "mount -t proc proc \"$0/proc\" && mount -t sysfs sysfs \"$0/sys\" && \
+                      mkdir -p \"$0${LASTSYN_SERVER_SOCKET%/*}\" && \
+                      exec chroot \"$0\" /usr/bin/lastsyn \"$@\"";
 
 /// Where it answers, as seen in the image's root.
 const SOCKET: &str = "run/lastsyn/hook.sock";
@@ -41,15 +50,17 @@ pub(super) fn unpack(archive: &Path, directory: &Path) -> Result<PathBuf> {
     Ok(bundle.join("rootfs"))
 }
 
-/// Holds a drain from an otherwise empty root.
-pub(super) fn run(archive: &Path) -> Result<()> {
+/// Holds a drain from an otherwise empty root, and runs the drain's tests with the program in it.
+pub(super) fn run(workspace: &Path, archive: &Path) -> Result<()> {
     if process::read(Command::new("id").arg("-u"))? != "0" {
         eprintln!("Not tried: only root may run the image's program in its own root directory");
         return Ok(());
     }
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     let root = unpack(archive, directory.path())?;
-    fs::create_dir(root.join("proc")).context("cannot make the root's /proc")?;
+    for place in ["proc", "sys"] {
+        fs::create_dir(root.join(place)).with_context(|| format!("cannot make the root's /{place}"))?;
+    }
 
     // Without an agent the hook holds to its own bound.
     let alone = hook(&root, "1s")?;
@@ -71,13 +82,31 @@ pub(super) fn run(archive: &Path) -> Result<()> {
     ensure!(verdict.get("by").is_none() && reason != "bound", "the agent in an empty root gave no verdict: {verdict}");
     let sensor = verdict.pointer("/sensor/strategy").and_then(Value::as_str).unwrap_or("none");
     eprintln!("A drain from an empty root ended `{reason}`, with the sensor {sensor}");
-    Ok(())
+    drop(agent);
+    drain_tests(workspace, &root, directory.path())
+}
+
+/// `tests/tests/drain.rs`, on the real kernel with real clients. They start a script in place of the program.
+fn drain_tests(workspace: &Path, root: &Path, directory: &Path) -> Result<()> {
+    let script = directory.join("lastsyn");
+    let text = format!("#!/bin/sh\nexec unshare --mount sh -c '{TESTED}' '{}' \"$@\"\n", root.display());
+    fs::write(&script, text).with_context(|| format!("cannot write {}", script.display()))?;
+    fs::set_permissions(&script, Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot make {} a program", script.display()))?;
+    process::run(
+        workspace::cargo(workspace)
+            .args(["test", "--quiet", "--locked", "--package", "lastsyn-tests", "--test", "drain"])
+            .env("LASTSYN_BINARY", &script),
+    )
+    .context("the tests of a drain's end, with the image's program in an empty root")
 }
 
 /// Runs the image's hook, and returns what it printed.
 fn hook(root: &Path, max_wait: &str) -> Result<Value> {
+    // Without an environment it would not be found where Debian has it.
+    let chroot = process::find_program("chroot").context("coreutils' chroot is missing")?;
     let text = process::read(
-        Command::new("chroot")
+        Command::new(chroot)
             .arg(root)
             .args(["/usr/bin/lastsyn", "drain", "--json", "--max-wait", max_wait, "--agent"])
             .arg(format!("unix:/{SOCKET}"))

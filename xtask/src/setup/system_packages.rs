@@ -24,7 +24,7 @@ struct Package {
     why: &'static str,
 }
 
-const PACKAGES: [Package; 13] = [
+static PACKAGES: [Package; 13] = [
     Package { name: "haproxy", program: "haproxy", purpose: Purpose::Demo, why: "the server in the pod" },
     Package { name: "iproute2", program: "ip", purpose: Purpose::Demo, why: "network namespaces and links of the lab" },
     Package { name: "nftables", program: "nft", purpose: Purpose::Demo, why: "forwarding as a node's proxy does it" },
@@ -47,7 +47,15 @@ const PACKAGES: [Package; 13] = [
 
 /// Installs what `purpose` needs and the machine does not have.
 pub(crate) fn ensure(purpose: Purpose) -> Result<()> {
-    let needed = PACKAGES.iter().filter(|package| package.purpose <= purpose);
+    ensure_of(PACKAGES.iter().filter(|package| package.purpose <= purpose))
+}
+
+/// The same for these programs of the list.
+pub(crate) fn ensure_programs(programs: &[&str]) -> Result<()> {
+    ensure_of(PACKAGES.iter().filter(|package| programs.contains(&package.program)))
+}
+
+fn ensure_of(needed: impl Iterator<Item = &'static Package>) -> Result<()> {
     let missing: Vec<_> = needed.filter(|package| process::find_program(package.program).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
