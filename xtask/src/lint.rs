@@ -1,5 +1,6 @@
-//! `cargo xtask lint`: formatting, clippy on both targets, documentation, and the length of files.
+//! `cargo xtask lint`: formatting, clippy on both targets, documentation, the length of files, and what dependencies are.
 
+mod dependencies;
 mod file_length;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let results = [
         formatting(root),
         file_length::check(root),
+        dependencies::check(root),
         clippy(root),
         clippy_for_the_kernel(root, &toolchain.nightly),
         documentation(root),

@@ -16,10 +16,13 @@ mod nightly;
 mod object;
 mod process;
 mod prove;
+mod release;
 mod setup;
 mod shadow;
 mod simulate;
 mod test;
+#[cfg(test)]
+mod workflows;
 mod workspace;
 
 use std::process::ExitCode;
@@ -46,7 +49,7 @@ enum Verb {
         #[arg(long)]
         require_rebuild: bool,
     },
-    /// Check formatting, clippy on both targets, documentation, and the length of files
+    /// Check formatting, clippy on both targets, documentation, the length of files, and dependencies
     Lint,
     /// Do what CI does: setup, lint, check-ebpf, build, test
     Test {
@@ -68,6 +71,8 @@ enum Verb {
     },
     /// Make what is handed out: the static program, its image, completions, a bill of materials, and their digests
     Dist(dist::Choice),
+    /// Check that this can become a version, and tell each step to it
+    Release(release::Choice),
     /// Keep a real Kubernetes up on this machine: `up`, `down`, `status`, `run COMMAND`
     Lab {
         /// Arguments for the lab: a verb, `--name NAME`, `--mode nftables|iptables`
@@ -131,6 +136,7 @@ fn run(verb: Verb) -> Result<()> {
             demo::run(&root, profile, &arguments)
         }
         Verb::Dist(choice) => dist::run(&root, &choice),
+        Verb::Release(choice) => release::run(&root, &choice),
         Verb::Lab { arguments } => lab::run(&root, &arguments),
         Verb::Model { deep, json } => model::run(&root, deep, json),
         Verb::Coverage => coverage::run(&root),
