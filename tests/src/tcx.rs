@@ -1,11 +1,11 @@
 //! What runs at the TCX ingress of a host's interface, as the kernel tells it, and programs of others there.
 
-use std::process::Command;
+use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context, Result, bail, ensure};
 use aya::{
     Ebpf, EbpfLoader,
-    programs::{LinkOrder, SchedClassifier, TcAttachType, tc::TcAttachOptions},
+    programs::{LinkOrder, Program, SchedClassifier, TcAttachType, tc::TcAttachOptions},
 };
 
 use crate::{Host, programs};
@@ -36,6 +36,47 @@ pub fn verified_instructions(host: &Host, interface: &str) -> Result<u32> {
     let (_revision, programs) = host.run(|| SchedClassifier::query_tcx(interface, TcAttachType::Ingress))?;
     let first = programs.first().with_context(|| format!("no program on {interface} of {}", host.role()))?;
     first.verified_instruction_count().context("the kernel does not say what its verifier had to follow")
+}
+
+/// Loads every program of the object that the agent embeds, as the agent does.
+///
+/// # Errors
+///
+/// When the kernel refuses one.
+pub fn load_all() -> Result<Ebpf> {
+    let mut ebpf = EbpfLoader::new().btf(None).load(OBJECT)?;
+    for (name, program) in ebpf.programs_mut() {
+        match program {
+            Program::SchedClassifier(program) => program.load(),
+            Program::CgroupSkb(program) => program.load(),
+            _ => bail!("{name} is of a type that the agent does not load"),
+        }
+        .with_context(|| format!("the kernel does not take {name}"))?;
+    }
+    Ok(ebpf)
+}
+
+/// How many instructions of each program the kernel's verifier had to follow.
+///
+/// # Errors
+///
+/// When the kernel does not say (before Linux 5.16).
+pub fn verified(ebpf: &Ebpf) -> Result<BTreeMap<String, u32>> {
+    let count = |(name, program): (&str, &Program)| {
+        let followed = program.info()?.verified_instruction_count();
+        Ok((name.to_owned(), followed.context("the kernel does not say what its verifier had to follow")?))
+    };
+    ebpf.programs().map(count).collect()
+}
+
+/// The version of the running kernel as its authors number it, without what a distribution adds: the verifier is theirs.
+///
+/// # Errors
+///
+/// When the kernel does not say.
+pub fn kernel_version() -> Result<String> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("no kernel release")?;
+    Ok(release.trim().split('-').next().unwrap_or_default().to_owned())
 }
 
 /// Takes a program off every interface that it is on, as its owner's enemy would: the owner is not asked.

@@ -5,16 +5,19 @@ mod calm_drain;
 mod control;
 mod distribution;
 mod fence_scale;
+mod figures;
 mod hook_latency;
 mod large_cluster;
 mod new_interface;
+mod packet_cost;
 mod report;
 mod stop_latency;
 
 use anyhow::{Result, bail};
 
 /// What can be measured.
-const MEASUREMENTS: &str = "calm-drain, fence-scale, hook-latency, large-cluster, new-interface, stop-latency";
+const MEASUREMENTS: &str =
+    "calm-drain, fence-scale, hook-latency, large-cluster, new-interface, packet-cost, stop-latency";
 
 /// Takes the measurement that the first argument names. The table goes to standard output.
 ///
@@ -29,6 +32,7 @@ pub fn main(mut arguments: impl Iterator<Item = String>) -> Result<()> {
         Some("hook-latency") => hook_latency::measure,
         Some("large-cluster") => large_cluster::measure,
         Some("new-interface") => new_interface::measure,
+        Some("packet-cost") => packet_cost::measure,
         Some("stop-latency") => stop_latency::measure,
         Some(name) => bail!("there is no measurement `{name}`; there are: {MEASUREMENTS}"),
         None => bail!("which measurement? There are: {MEASUREMENTS}"),

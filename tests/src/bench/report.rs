@@ -43,7 +43,7 @@ impl Report {
 }
 
 /// What the figures depend on.
-fn machine() -> Value {
+pub(super) fn machine() -> Value {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     json!({
         "kernel": read("/proc/sys/kernel/osrelease"),
