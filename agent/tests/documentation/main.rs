@@ -8,3 +8,5 @@ mod links;
 mod markdown;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod warnings;
