@@ -1,18 +1,24 @@
 //! The recipes: a real API server takes each, the servers that are here take their configurations, and the agent's part is
 //! what the chart makes.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+#![expect(clippy::indexing_slicing, reason = "what is missing in a manifest fails the test")]
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use lastsyn::config::{self, Arguments};
 use lastsyn_tests::{
+    Agent, AgentConfig, Nginx, Outcome, Pair, connect_once,
     helm::{Chart, Release},
+    http,
     kubernetes::{Cluster, Mode},
     manifests::{self, container, kind, pod_spec},
+    process::Stream,
     program, program_of_the_cache,
 };
 use serde_json::{Value, json};
 
+const SOON: Duration = Duration::from_secs(30);
 /// What Envoy Gateway's resource carries is for its own controller: the kind alone is known here.
 const ENVOY_PROXY: &str =
     "{kind: CustomResourceDefinition, metadata: {name: envoyproxies.gateway.envoyproxy.io}, spec: {
@@ -33,7 +39,7 @@ fn recipes() -> Result<BTreeMap<String, Vec<Value>>> {
             recipes.insert(name, read);
         }
     }
-    ensure!(recipes.len() >= 12, "{:?}", recipes.keys());
+    ensure!(recipes.len() >= 14, "{:?}", recipes.keys());
     Ok(recipes)
 }
 
@@ -47,7 +53,7 @@ fn pod(manifests: &[Value]) -> Option<&Value> {
 fn a_real_api_server_takes_every_recipe() -> Result<()> {
     let cluster = Cluster::up(Mode::Nftables)?;
     cluster.api().create(&serde_saphyr::from_str(ENVOY_PROXY)?)?;
-    lastsyn_tests::await_condition("the kind EnvoyProxy", std::time::Duration::from_secs(20), || {
+    lastsyn_tests::await_condition("the kind EnvoyProxy", Duration::from_secs(20), || {
         cluster.api().get("/apis/gateway.envoyproxy.io/v1alpha1/namespaces/default/envoyproxies").is_ok()
     })?;
     for (name, manifests) in recipes()? {
@@ -168,6 +174,59 @@ fn the_servers_take_their_configurations() -> Result<()> {
         }
     }
     ensure!(checked.len() == 3, "{checked:?}");
+    Ok(())
+}
+
+/// The agent and the hooks of a recipe as they stand there, in a pod with a server on the recipe's port: what readiness says after
+/// the drain, if the agent answers for it. The server listens on all the while.
+fn drained(recipe: &str) -> Result<Option<u16>> {
+    let recipes = recipes()?;
+    let spec = recipes.get(recipe).and_then(|manifests| pod(manifests)).with_context(|| format!("no {recipe}"))?;
+    let agent = container(spec, "lastsyn").context("no agent")?;
+    let mut config = AgentConfig::default();
+    for variable in agent["env"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(value)) = (variable["name"].as_str(), variable["value"].as_str()) {
+            config = config.env(name, value);
+        }
+    }
+    let server = container(spec, "server").context("no server")?;
+    let port =
+        server["ports"][0]["containerPort"].as_u64().and_then(|port| u16::try_from(port).ok()).context("a port")?;
+    let arguments = |of: &Value| -> Vec<String> {
+        let words = of["lifecycle"]["preStop"]["exec"]["command"].as_array().into_iter().flatten();
+        words.skip(2).filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+
+    let pair = Pair::new()?;
+    let _nginx = Nginx::start(&pair.pod, "web", port)?;
+    let running = Agent::start(&pair.pod, config)?;
+    let path = server["readinessProbe"]["httpGet"]["path"].as_str().unwrap_or_default().to_owned();
+    let asks_agent = server["readinessProbe"]["httpGet"]["port"] == running.address().port();
+    let readiness = || http::get(&pair.pod, running.address(), &path, SOON).map(|answer| answer.status);
+    if asks_agent {
+        ensure!(readiness()? == 200, "{recipe}: not ready before the drain");
+    }
+    running.hook(arguments(agent))?.wait_for_success(SOON)?;
+    let hook = running.hook(arguments(server))?;
+    hook.wait_for_success(SOON)?;
+    ensure!(hook.text(Stream::Output).starts_with("quiet"), "{}", hook.report());
+    for target in pair.targets(port) {
+        let late = connect_once(&pair.client, target, SOON);
+        ensure!(matches!(late.outcome, Outcome::Served { .. }), "{recipe}: {:?} after the drain", late.outcome);
+    }
+    asks_agent.then(readiness).transpose()
+}
+
+#[test]
+fn a_plain_server_is_drained_and_told_nothing() -> Result<()> {
+    ensure!(drained("plain-server.yaml")?.is_none(), "its readiness is its own");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_scaled_to_zero_is_not_ready_and_listens_on() -> Result<()> {
+    let status = drained("scale-to-zero.yaml")?;
+    ensure!(status == Some(503), "{status:?}");
     Ok(())
 }
 
