@@ -76,14 +76,21 @@ fn the_table_tells_the_level_of_pod_security(api: &Api, example: &Example) -> Re
     for security in ["bpf", "compat", "net-raw", "none"] {
         let row = readme.lines().find(|line| line.starts_with(&format!("| `{security}` |"))).context("no row")?;
         let told = row.split('|').nth(5).context("no level")?.trim().trim_matches('`');
-        let mut pod = example.pod(&json!({"security": security}))?;
-        pod["serviceAccountName"] = json!("default");
-        let taken_at = |level: &&&str| {
-            let pod = json!({"kind": "Pod", "metadata": {"name": "web", "namespace": level}, "spec": pod});
-            api.dry_run(&pod).is_ok_and(|taken| taken.is_ok())
-        };
-        let strictest = LEVELS.iter().find(taken_at).with_context(|| format!("no level takes {security}: {pod:#}"))?;
-        ensure!(*strictest == told, "{security}: the table says `{told}`, the API server {strictest}");
+        let user_namespace = row.split('|').nth(6).context("no user namespace")?.trim() == "yes";
+        for host_users in [true, false].iter().filter(|host_users| **host_users || user_namespace) {
+            let mut pod = example.pod(&json!({"security": security, "hostUsers": host_users}))?;
+            pod["serviceAccountName"] = json!("default");
+            let taken_at = |level: &&&str| {
+                let pod = json!({"kind": "Pod", "metadata": {"name": "web", "namespace": level}, "spec": pod});
+                api.dry_run(&pod).is_ok_and(|taken| taken.is_ok())
+            };
+            let strictest = LEVELS.iter().find(taken_at);
+            let strictest = strictest.with_context(|| format!("no level takes {security}: {pod:#}"))?;
+            ensure!(*strictest == told, "{security}: the table says `{told}`, the API server {strictest}");
+        }
+        // What the table says cannot be had is refused before it comes to a cluster.
+        let refused = example.pod(&json!({"security": security, "hostUsers": false})).is_err();
+        ensure!(refused != user_namespace, "{security} with hostUsers: false");
     }
     Ok(())
 }

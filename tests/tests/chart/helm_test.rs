@@ -17,10 +17,10 @@ const SOON: Duration = Duration::from_secs(40);
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Installs a release, makes its test's pod as `helm test` does, and returns what it wrote.
-fn run(cluster: &Cluster, name: &str, security: &str) -> Result<String> {
+fn run(cluster: &Cluster, name: &str, mut values: Value) -> Result<String> {
     let (repository, tag) = AGENT_IMAGE.split_once(':').context("an image with a tag")?;
-    let image = json!({"repository": repository, "tag": tag, "pullPolicy": "Never"});
-    let (tests, installed): (Vec<_>, Vec<_>) = release_in_the_lab(name, json!({"security": security, "image": image}))?
+    values["image"] = json!({"repository": repository, "tag": tag, "pullPolicy": "Never"});
+    let (tests, installed): (Vec<_>, Vec<_>) = release_in_the_lab(name, values)?
         .into_iter()
         .partition(|manifest| manifest["metadata"]["annotations"]["helm.sh/hook"] == "test");
     for manifest in &installed {
@@ -53,7 +53,7 @@ fn the_test_finds_every_right_and_the_sensor_of_its_variant() -> Result<()> {
         ("net-raw", &["ok    packet "]),
         ("none", &["warn  sensor "]),
     ] {
-        let table = run(&cluster, security, security)?;
+        let table = run(&cluster, security, json!({"security": security}))?;
         let has = |line: &str| table.contains(line);
         ensure!(sensor.iter().any(|line| has(line)), "{security}: none of {sensor:?} in\n{table}");
         for right in ["api", "endpointslices", "services", "nodes", "pod"] {
@@ -61,6 +61,11 @@ fn the_test_finds_every_right_and_the_sensor_of_its_variant() -> Result<()> {
         }
         // The downward API has told it who it is.
         ensure!(!has("not set: ") && !has("FAIL"), "{security}: {table}");
+    }
+    // It does look: without rights it says so, and what each costs.
+    let table = run(&cluster, "nothing", json!({"rbac": {"create": false}}))?;
+    for right in ["endpointslices", "services", "nodes", "pod"] {
+        ensure!(table.contains(&format!("warn  {right} ")), "{right}:\n{table}");
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod documentation;
 mod fence;
 mod helm_test;
 mod kubelet;
+mod policies;
 mod rendered;
 mod rights;
 mod variants;
