@@ -1,4 +1,4 @@
-//! The Role and ClusterRole as the chart renders them, given to agents: with all rules everything works, and each rule that is
+//! The `Role` and `ClusterRole` as the chart renders them, given to agents: with all rules everything works, and each rule that is
 //! taken away costs something that is named.
 
 use std::time::Duration;
