@@ -104,10 +104,10 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Measure the release build
+    /// Measure the release build: what is fast, or what is named
     Bench {
-        /// The benchmark's name and its arguments
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        /// The benchmark's name
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
 }

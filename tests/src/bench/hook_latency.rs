@@ -26,9 +26,9 @@ use crate::{
 const QUIET: Duration = Duration::from_millis(500);
 const BOUND: Duration = Duration::from_millis(700);
 /// Pods that drain at the same time; each drain waits nearly always.
-const LANES: u64 = 2;
-const DRAINS: usize = 200;
-const DRAINS_TO_THE_BOUND: usize = 50;
+const LANES: u64 = 4;
+const DRAINS: usize = 1_000;
+const DRAINS_TO_THE_BOUND: usize = 100;
 const SOON: Duration = Duration::from_secs(10);
 
 /// What the drains of one lane, or of all, showed.

@@ -7,8 +7,9 @@ use std::{fs, io::Write, thread, time::Duration};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
+use super::process::memory;
 use crate::{
-    AgentConfig, Process,
+    AgentConfig,
     kubernetes::{Api, ApiTraffic, ClusterConfig, Scene},
     prove::results,
     wait::await_condition,
@@ -37,15 +38,17 @@ pub(super) fn measure() -> Result<()> {
     let mut rows = Vec::new();
     for (name, workload) in [("shipped", &shipped), ("asking 5,000 nodes", &asking)] {
         let traffic = ApiTraffic::count(workload.pod.host())?;
-        let before = peak(workload.agent.process())?;
+        let before = memory(workload.agent.process(), "VmHWM")?;
         let stopping = workload.delete()?;
         let mut after = before;
-        await_condition("the hook's end", HOOK, || match (peak(workload.agent.process()), stopping.holds()) {
-            (Ok(kib), Ok(holds)) => {
-                after = after.max(kib);
-                (!holds).then_some(Ok(()))
+        await_condition("the hook's end", HOOK, || {
+            match (memory(workload.agent.process(), "VmHWM"), stopping.holds()) {
+                (Ok(kib), Ok(holds)) => {
+                    after = after.max(kib);
+                    (!holds).then_some(Ok(()))
+                }
+                (Err(error), _) | (_, Err(error)) => Some(Err(error)),
             }
-            (Err(error), _) | (_, Err(error)) => Some(Err(error)),
         })??;
         let ended = stopping.finish(HOOK)?;
         rows.push(json!({
@@ -65,15 +68,6 @@ pub(super) fn measure() -> Result<()> {
     let text = format!("{}\n", json!({"cluster": cluster, "build": build, "results": rows}));
     let path = results().join("large-cluster.json");
     fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
-}
-
-/// `VmHWM`, in KiB (proc(5)).
-fn peak(process: &Process) -> Result<u64> {
-    let path = format!("/proc/{}/status", process.pid().as_raw_nonzero());
-    let text = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    let number = line.split_whitespace().next().context("an empty VmHWM")?;
-    number.parse().with_context(|| format!("VmHWM is `{number}`"))
 }
 
 fn fill(api: &Api) -> Result<()> {
