@@ -3,9 +3,10 @@
 
 use std::{
     fs,
+    io::{self, Write},
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::Record;
 use crate::{
-    Agent, AgentConfig, Pair, Server, ServerConfig, agent, clock::Deadline, connect_once, process::Stream,
-    wait::await_condition,
+    Agent, AgentConfig, Pair, Server, ServerConfig, agent, clock::Deadline, connect_once, monotonic_now,
+    process::Stream, wait::await_condition,
 };
 
 /// How large the page may be, in bytes.
@@ -62,8 +63,10 @@ pub fn show(bound: Duration) -> Result<Shown> {
         .env("LASTSYN_DRAIN_MAX_WAIT", format!("{}s", bound.as_secs()))
         .env("LASTSYN_POD_NAME", "web-1");
     let agent = Agent::start(&pair.pod, config)?;
-    let watched = || Ok(agent.status_of_now()?["listeners"].as_array().map(Vec::len) == Some(LISTENERS.into()));
-    await_condition("the listeners", SOON, || watched().unwrap_or_else(|_: anyhow::Error| false))?;
+    await_condition("the listeners", SOON, || {
+        let status = agent.status_of_now().ok()?;
+        (status.get("listeners")?.as_array()?.len() == usize::from(LISTENERS)).then_some(())
+    })?;
     let call = agent.drain()?;
     let mut round = 0;
     while call.answered()?.is_none() {
@@ -103,13 +106,13 @@ pub fn show(bound: Duration) -> Result<Shown> {
 /// How long Chromium takes from its start to a picture of a page.
 fn picture(page: &Path, directory: &Path) -> Result<Duration> {
     let to = directory.join("picture.png");
-    let began = Instant::now();
+    let began = monotonic_now();
     let mut browser = Command::new("chromium");
     browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1040,5000"]);
     browser.arg(format!("--user-data-dir={}", directory.join("browser").display()));
     browser.arg(format!("--screenshot={}", to.display())).arg(format!("file://{}", page.display()));
     let done = browser.stdin(Stdio::null()).output().context("no chromium: `cargo xtask setup` gets it")?;
-    let took = began.elapsed();
+    let took = Duration::from_nanos(monotonic_now().saturating_sub(began));
     ensure!(done.status.success(), "chromium: {}", String::from_utf8_lossy(&done.stderr));
     ensure!(fs::read(&to)?.starts_with(b"\x89PNG"), "chromium made no picture");
     fs::remove_file(&to)?;
@@ -161,7 +164,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
         "durationMs": shown.verdict.get("durationMs"), "pageBytes": shown.size,
         "pageMs": millis(&shown.page), "emptyMs": millis(&shown.empty), "tookMs": millis(&[shown.took()]).first(),
     });
-    println!("{line:#}");
+    writeln!(io::stdout(), "{line:#}")?;
     shown.check()?;
     record.add(line)
 }
