@@ -1,6 +1,10 @@
 //! Verdicts and durations in words, for people.
 
+mod lacks;
+
 use std::fmt::Write;
+
+pub use lacks::lacks;
 
 use crate::core::{
     class::Class,
@@ -188,27 +192,6 @@ fn class(class: Class) -> &'static str {
         Class::Stray => "on a connection that was there",
         Class::Opaque => "that could not be parsed",
     }
-}
-
-/// How many things that were not observed are named in one line.
-const MOST_NAMED: usize = 10;
-
-/// What was not observed in a drain, or was still missing at its bound, in one line; `None` where nothing was.
-pub fn lacks(verdict: &Verdict) -> Option<String> {
-    let mut parts = Vec::new();
-    if verdict.reason == Reason::Bound {
-        parts.push(format!("the drain ended at its bound, still held by {}", holding(&verdict.holding)));
-    }
-    let things: Vec<_> = verdict.not_observed.iter().take(MOST_NAMED).map(not_observed).collect();
-    if !things.is_empty() {
-        let more = verdict.not_observed.len().saturating_sub(MOST_NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        parts.push(format!("not observed: {}{more}", things.join(", ")));
-    }
-    if !verdict.sensor.healthy {
-        parts.push("the sensor may have missed SYNs".to_owned());
-    }
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn not_observed(thing: &NotObserved) -> String {

@@ -4,7 +4,7 @@
 //! | what | where |
 //! | --- | --- |
 //! | what is in it, as text. Pure | [`content`] |
-//! | read, and written as a whole or not at all | [`file`] |
+//! | read, and written as a whole or not at all | [`mod@file`] |
 //! | the thread that does so, so that a file system that hangs keeps nobody waiting | [`keeper`] |
 
 pub mod content;
