@@ -1,8 +1,6 @@
 //! What the verifier has to follow of each program, exactly: a change of the programs that costs the kernel more shows here,
 //! whatever the machine is. `results/verified-instructions.json` has the counts of each kernel version that was tried.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use std::{collections::BTreeMap, fs, path::Path};
 
 use lastsyn_tests::tcx::{kernel_version, load_all, verified};
@@ -21,9 +19,8 @@ fn the_verifier_follows_as_many_instructions_as_recorded() {
             "the programs changed, or how they are compiled: if that is meant, `cargo xtask bench packet-cost` records it"
         ),
         None => println!(
-            "no counts of Linux {} are recorded, so that nothing was compared; `cargo xtask bench packet-cost` records \
-             these: {now:?}",
-            version
+            "no counts of Linux {version} are recorded, so that nothing was compared; `cargo xtask bench packet-cost` records \
+             these: {now:?}"
         ),
     }
 }

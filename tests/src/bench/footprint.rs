@@ -21,6 +21,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(20);
 const MIB: f64 = 1024.0 * 1024.0;
 
+#[expect(clippy::disallowed_methods, reason = "rest is what is measured")]
 pub(super) fn measure() -> Result<()> {
     let pair = Pair::new()?;
     let _server = HaProxy::start(&pair.pod, "a", &[80])?;

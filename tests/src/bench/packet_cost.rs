@@ -159,13 +159,15 @@ fn took(program: BorrowedFd<'_>, frame: &[u8]) -> Result<Duration> {
 }
 
 fn shapes() -> Vec<Shape> {
-    let source = |v6| match v6 {
-        false => SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 40_000)),
-        true => SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 40_000)),
+    let source = |v6| {
+        if v6 {
+            SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1), 40_000))
+        } else {
+            SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 40_000))
+        }
     };
-    let target = |v6, port| match v6 {
-        false => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        true => SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+    let target = |v6, port| {
+        if v6 { SocketAddr::from((Ipv6Addr::LOCALHOST, port)) } else { SocketAddr::from((Ipv4Addr::LOCALHOST, port)) }
     };
     let syn = |v6, port| Segment::syn(source(v6), target(v6, port));
     let data = |v6| Segment::data(source(v6), target(v6, WATCHED), &[7; PAYLOAD]);

@@ -48,6 +48,7 @@ pub(super) fn measure() -> Result<()> {
     figures.publish("pollers", &json!({ "podsAtTheSameTime": LANES, "clock": "CLOCK_MONOTONIC" }))
 }
 
+#[expect(clippy::disallowed_methods, reason = "the sleep is what is measured")]
 fn run(lane: u64, interval: Duration) -> Result<Distribution> {
     let lab = Lab::new()?;
     let pod = lab.host("pod")?;
