@@ -55,7 +55,7 @@ fn run(lane: u64, interval: Duration) -> Result<Distribution> {
     let listener = pod.run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
     let address: SocketAddr = listener.local_addr()?;
     let mut dice = Dice::seeded(lane);
-    let mut late = Distribution::default();
+    let mut times = Distribution::default();
     for _ in 0..DRAINS_PER_LANE {
         let client = pod.run(|| TcpStream::connect(address)).context("no connection")?;
         let (server, _) = listener.accept()?;
@@ -81,7 +81,7 @@ fn run(lane: u64, interval: Duration) -> Result<Distribution> {
             let closed_at = closing.join().unwrap_or_else(|_panic| Err(anyhow!("the client panicked")))?;
             anyhow::Ok((closed_at, noticed_at))
         })?;
-        late.add(closed.1.cast_signed() - closed.0.cast_signed());
+        times.add(closed.1.cast_signed() - closed.0.cast_signed());
     }
-    Ok(late)
+    Ok(times)
 }
