@@ -64,7 +64,9 @@ pub(crate) fn run(root: &Path, choice: &Choice) -> Result<()> {
         .context("cannot write the bill of materials")?;
     if choice.twice {
         compare_with_another_directory(root, &target, &made)?;
-        sizes::record(root, &target, &made)?;
+        if target.runs_here() {
+            sizes::record(root, &target, &made)?;
+        }
     }
     let sums = digest::sums(&directory)?;
     fs::write(directory.join("SHA256SUMS"), &sums).context("cannot write SHA256SUMS")?;
