@@ -6,7 +6,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{drain, exit, key_help};
+use super::{drain, exit, inject::choices::SECURITY, key_help};
 use crate::config::{Arguments, FILE_VARIABLE, keys, nearest};
 
 /// `lastsyn` and everything below it.
@@ -46,6 +46,7 @@ pub fn command() -> Command {
                 .arg(agent()),
         )
         .subcommand(report_command())
+        .subcommand(inject_command())
         .subcommand(configured(
             Command::new("fence")
                 .about("The cluster's fence: writes markers, sees them take effect on every node, and answers agents")
@@ -168,6 +169,53 @@ fn report_command() -> Command {
                 .conflicts_with("html")
                 .help("Show every drain that the file tells of"),
         )
+}
+
+fn inject_command() -> Command {
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);
+    Command::new("inject")
+        .about("Puts the agent, the hook and their rights into a workload's manifest: standard input to standard output")
+        .after_help(exit::HELP)
+        .arg(Arg::new("workload").value_name("KIND/NAME").help(
+            "The Deployment, DaemonSet or StatefulSet, such as deployment/web; may be left out where there is one alone",
+        ))
+        .arg(
+            text("image", "IMAGE", "The agent's image")
+                .default_value(concat!("lastsyn:", env!("CARGO_PKG_VERSION"))),
+        )
+        .arg(
+            text("mode", "MODE", "An init container that keeps running (Kubernetes 1.29), or one beside the server")
+                .value_parser(["native", "container"])
+                .default_value("native"),
+        )
+        .arg(
+            text("security", "VARIANT", "What the agent's container may do")
+                .value_parser(SECURITY)
+                .default_value("bpf"),
+        )
+        .arg(text("max-wait", "DURATION", "The longest drain").default_value("20s"))
+        .arg(text(
+            "stop-reserve",
+            "DURATION",
+            "What the server has left of the grace period to stop [default: the workload's own grace period, or 10s]",
+        ))
+        .arg(
+            text("container", "NAME", "The container that gets the hook; may be given several times [default: the first \
+                 that has ports]")
+                .action(ArgAction::Append),
+        )
+        .arg(flag("all-containers", "Give the hook to every container that has ports"))
+        .arg(flag("replace-hook", "Put the hook in the place of one that is there"))
+        .arg(flag("keep-probes", "Leave readiness probes as they are: the agent does not fail them"))
+        .arg(text(
+            "service-account",
+            "NAME",
+            "The pods' own ServiceAccount, which stays [default: one for the agent, which is made with its rights]",
+        ))
+        .arg(text("namespace", "NAME", "Where the pods will be, if their manifest does not say [default: default]"))
 }
 
 fn json(help: &'static str) -> Arg {

@@ -5,6 +5,7 @@ mod command;
 mod drain;
 pub mod exit;
 mod fence;
+mod inject;
 mod install;
 mod key_help;
 mod output;
@@ -46,6 +47,7 @@ pub fn main(arguments: &[OsString]) -> Exit {
         Some(("status", matches)) => status::main(matches),
         Some(("report", matches)) => report::main(matches),
         Some(("install", matches)) => install::main(matches),
+        Some(("inject", matches)) => inject::main(matches),
         _ => Exit::Usage,
     }
 }

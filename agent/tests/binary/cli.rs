@@ -16,8 +16,14 @@ fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32, names: &[&
 
 #[test]
 fn help_and_version_go_to_standard_output() {
-    for arguments in [["--help", ""], ["run", "--help"], ["drain", "--help"], ["status", "--help"], ["check", "--help"]]
-    {
+    for arguments in [
+        ["--help", ""],
+        ["run", "--help"],
+        ["drain", "--help"],
+        ["status", "--help"],
+        ["check", "--help"],
+        ["inject", "--help"],
+    ] {
         let arguments: Vec<_> = arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
         let ended = lastsyn(&arguments, &[]);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
