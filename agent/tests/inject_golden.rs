@@ -132,3 +132,11 @@ fn what_cannot_be_injected_is_refused_with_the_reason() {
         assert!(ended.stderr.contains(told), "{arguments:?}: {}", ended.stderr);
     }
 }
+
+#[test]
+fn a_workload_that_has_an_agent_is_left_as_it_is() {
+    let recipe = file("../../../docs/recipes/haproxy.yaml");
+    let ended = inject(&["deployment/haproxy"], &recipe);
+    assert_eq!((ended.code, ended.stdout), (Some(0), recipe));
+    assert!(ended.stderr.contains("deployment/haproxy: its pods have an agent already"), "{}", ended.stderr);
+}
