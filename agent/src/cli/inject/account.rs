@@ -1,4 +1,4 @@
-//! Under which ServiceAccount the agent asks the cluster.
+//! Under which `ServiceAccount` the agent asks the cluster.
 
 use super::{choices::Choices, error::InjectError, node::Node, rights};
 

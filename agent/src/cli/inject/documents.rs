@@ -78,11 +78,11 @@ pub(super) fn write(documents: &[Document<'_>], changed: usize, further: &[Node]
 
 /// The marker, directives and comments in front of a document's content.
 fn heading(source: &str) -> String {
-    let lines = source.split_inclusive('\n');
+    let mut lines = source.split_inclusive('\n');
     let is_heading = |line: &&str| line.trim().is_empty() || line.starts_with(['#', '%']) || line.trim_end() == "---";
     let mut heading: String = lines.clone().take_while(is_heading).collect();
     // A marker with content, or with a comment, behind it.
-    if lines.skip_while(is_heading).next().is_some_and(|line| line.starts_with("---")) {
+    if lines.find(|line| !is_heading(line)).is_some_and(|line| line.starts_with("---")) {
         heading.push_str("---\n");
     }
     heading

@@ -1,4 +1,4 @@
-//! The agent's ServiceAccount and its rights, as the chart has them (docs/cluster.md).
+//! The agent's `ServiceAccount` and its rights, as the chart has them (docs/cluster.md).
 
 use super::node::{Map, Node};
 
