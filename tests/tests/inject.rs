@@ -1,7 +1,5 @@
 //! `lastsyn inject`: a real API server takes what it makes, and the agent's part of it is what the chart makes of the same choices.
 
-#![expect(clippy::indexing_slicing, reason = "what is missing fails the test")]
-
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
