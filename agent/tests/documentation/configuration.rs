@@ -88,11 +88,14 @@ fn page() -> String {
     let mut last = "";
     for key in keys() {
         let (section, field) = field(&items, key);
-        let name = key.name().rsplit_once('.').map_or("", |(section, _)| section);
-        if name != last {
+        // A key that is in no block has one for itself.
+        let name = key.name().rsplit_once('.').map_or(key.name(), |(section, _)| section);
+        if name == key.name() {
+            write!(page, "\n## {name}\n").unwrap();
+        } else if name != last {
             write!(page, "\n## {name}\n\n{}\n", plain(&section.comment)).unwrap();
-            last = name;
         }
+        last = name;
         let argument = run.get_arguments().find(|argument| argument.get_long() == Some(key.flag()));
         let help = argument.and_then(clap::Arg::get_help).map(ToString::to_string).unwrap_or_default();
         let help = help.split(" [").next().unwrap_or_default().trim_end_matches('.').to_owned();

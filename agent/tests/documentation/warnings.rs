@@ -66,8 +66,8 @@ fn of_the_sources(directory: &Path, found: &mut BTreeSet<String>) {
         for call in text.split("tracing::warn!(").skip(1) {
             let call = call.split(");\n").next().unwrap().split("),\n").next().unwrap();
             let message = literals(call).pop().unwrap_or_else(|| panic!("{}: {call}", path.display()));
-            // A sentence of `SENTENCES`.
-            if message != "{warning}" {
+            // A sentence of `SENTENCES`, or nothing but another type's words, of which the page tells above its table.
+            if !["{warning}", "{lacks}", "{}"].contains(&message.as_str()) {
                 found.insert(normal(&message));
             }
         }

@@ -49,12 +49,12 @@ pub struct Shown {
     pub empty: Vec<Duration>,
 }
 
-/// Drains for as long as `bound`, makes the page, and has it shown.
+/// Drains for as long as `bound`, makes the page, and has it shown so many times.
 ///
 /// # Errors
 ///
 /// When the scene cannot be made, or there is no Chromium.
-pub fn show(bound: Duration) -> Result<Shown> {
+pub fn show(bound: Duration, times: usize) -> Result<Shown> {
     let pair = Pair::new()?;
     let ports = FIRST_PORT..FIRST_PORT + LISTENERS;
     let start = |port| Server::start(&pair.pod, ServerConfig { port, ..ServerConfig::default() });
@@ -94,7 +94,7 @@ pub fn show(bound: Duration) -> Result<Shown> {
     fs::write(&empty, "<!doctype html><title>empty</title>")?;
     // One after the other, so that what else the machine does meets both.
     let (mut pages, mut empties) = (Vec::new(), Vec::new());
-    for _ in 0..TIMES {
+    for _ in 0..times {
         pages.push(picture(&page, directory.path())?);
         empties.push(picture(&empty, directory.path())?);
     }
@@ -130,14 +130,15 @@ impl Shown {
         fastest(&self.page).saturating_sub(fastest(&self.empty))
     }
 
+    /// All but how long it takes, which is the machine's: `cargo xtask prove report-page` tells that.
+    ///
     /// # Errors
     ///
-    /// When the page is larger or slower than it may be, or shows less than there was.
+    /// When the page is larger than it may be, or shows less than there was.
     pub fn check(&self) -> Result<()> {
         ensure!(self.verdict.get("reason") == Some(&"bound".into()), "{:#}", self.verdict);
         ensure!(self.lanes == usize::from(LISTENERS) * 2, "{} lanes", self.lanes);
         ensure!(self.size <= LARGEST, "the page has {} bytes", self.size);
-        ensure!(self.took() <= LONGEST, "it takes {:?}: {self:?}", self.took());
         Ok(())
     }
 }
@@ -164,7 +165,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
         bail!("{} has a result already; --again makes it anew", record.path().display());
     }
     let browser = Command::new("chromium").arg("--version").output().context("no chromium")?;
-    let shown = show(Duration::from_mins(minutes))?;
+    let shown = show(Duration::from_mins(minutes), TIMES)?;
     let millis = |times: &[Duration]| {
         times.iter().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).collect::<Vec<_>>()
     };
@@ -176,5 +177,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
     });
     writeln!(io::stdout(), "{line:#}")?;
     shown.check()?;
-    record.add(line)
+    record.add(line)?;
+    ensure!(shown.took() <= LONGEST, "it takes {:?}, more than {LONGEST:?}", shown.took());
+    Ok(())
 }
