@@ -17,6 +17,10 @@ const SOON: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_secs(2);
 /// Makes the agent's program run in a kernel without TCX.
 const WITHOUT_TCX: &str = env!("CARGO_BIN_EXE_without_tcx");
+/// Makes a program run under a seccomp profile.
+const UNDER_PROFILE: &str = env!("CARGO_BIN_EXE_under_profile");
+/// The one that the chart has.
+const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/lastsyn/seccomp/lastsyn.json");
 
 #[test]
 fn two_capabilities_are_enough() {
@@ -27,6 +31,29 @@ fn two_capabilities_are_enough() {
     let followed = verified_instructions(&pair.pod, INTERFACE).unwrap();
     println!("the verifier followed {followed} instructions");
     assert!(followed < 200_000, "the verifier had to follow {followed} instructions: its limit is a million");
+}
+
+#[test]
+fn the_charts_seccomp_profile_is_enough_and_no_more_than_that() {
+    let pair = Pair::new().unwrap();
+    let through = [only("+bpf,+net_admin"), vec![UNDER_PROFILE.to_owned(), PROFILE.to_owned()]].concat();
+    let agent = Agent::start(&pair.pod, config().through(through)).unwrap();
+    sees_everything(&pair, &agent, "tcx");
+    let hook = agent.hook(["--json"]).unwrap();
+    hook.wait_for_success(SOON).unwrap();
+    agent.terminate().unwrap();
+    agent.process().wait_for_success(SOON).unwrap();
+
+    let under = |program: &[&str]| {
+        let command = &mut pair.pod.command(UNDER_PROFILE).unwrap();
+        command.arg(PROFILE).args(program).status().unwrap().success()
+    };
+    assert!(under(&["true"]), "nothing runs under it");
+    for refused in
+        [&["unshare", "--mount", "true"][..], &["mount", "-t", "tmpfs", "none", "/mnt"], &["chroot", "/", "true"]]
+    {
+        assert!(!under(refused), "{refused:?} is let through");
+    }
 }
 
 #[test]
