@@ -1,6 +1,6 @@
 //! What the agent takes while nothing happens and in a drain, and how soon it is at work.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, time::Duration};
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -12,16 +12,17 @@ use super::{
 };
 use crate::{
     Agent, AgentConfig, HaProxy, PacedClient, Pair, agent::binary, await_condition, clock::monotonic_now,
-    pair::INTERFACE, tcx::programs_on,
+    pair::INTERFACE, prove::wait_until, tcx::programs_on,
 };
 
 const STARTS: usize = 20;
+/// From an agent's start until all is over that it does only then.
+const SETTLED: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(30);
 const DRAIN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(20);
 const MIB: f64 = 1024.0 * 1024.0;
 
-#[expect(clippy::disallowed_methods, reason = "rest is what is measured")]
 pub(super) fn measure() -> Result<()> {
     let pair = Pair::new()?;
     let _server = HaProxy::start(&pair.pod, "a", &[80])?;
@@ -31,9 +32,9 @@ pub(super) fn measure() -> Result<()> {
     let config = AgentConfig::default().env("LASTSYN_DRAIN_MAX_WAIT", format!("{}s", DRAIN.as_secs()));
     let agent = Agent::start(&pair.pod, config)?;
     // What it does once after its start is not rest.
-    thread::sleep(Duration::from_secs(5));
+    wait_until(monotonic_now(), SETTLED)?;
     let (before, began_at) = (processor_time(agent.process())?, monotonic_now());
-    thread::sleep(REST);
+    wait_until(began_at, REST)?;
     let used = processor_time(agent.process())?.saturating_sub(before);
     let share = used.as_secs_f64() / Duration::from_nanos(monotonic_now() - began_at).as_secs_f64();
     figures.add("processor at rest", share * 100.0, "% of one", Some(0.1));
