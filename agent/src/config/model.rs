@@ -21,8 +21,8 @@ use super::{
 };
 use crate::core::listener::Port;
 
-/// Kubernetes' default `terminationGracePeriodSeconds`. This version does not read the pod's own, so `maxWait: auto`
-/// reckons with it: give `maxWait` where the pod's is another.
+/// Kubernetes' default `terminationGracePeriodSeconds`. `maxWait: auto` reckons with it until the pod's own has been read, and where that
+/// cannot be.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
 /// The agent's TCP port where nothing else is said.
